@@ -21,7 +21,7 @@ run:
 	@echo
 	@$(CARGO) run --quiet --profile first --locked --package ranpace $(FEATURES) -- compare
 	@echo
-	@echo "The same in a simulated LTE cell, with a neighbour who opens pages:"
+	@echo "The same in a simulated LTE cell, with a second user who loads web pages:"
 	@echo
 	@$(CARGO) run --quiet --profile first --locked --package ranpace $(FEATURES) -- compare --cell lte
 	@echo
@@ -91,11 +91,12 @@ guide:
 MINIMUM_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 minimum-rust:
 	rustup toolchain install $(MINIMUM_RUST) --profile minimal --no-self-update
-	CARGO_TARGET_DIR=target/minimum-rust rustup run $(MINIMUM_RUST) cargo check --workspace --all-targets --locked
+	CARGO_TARGET_DIR=target/minimum-rust rustup run $(MINIMUM_RUST) cargo check --workspace --all-targets --locked $(FEATURES)
 
-# Licences, sources and twofold versions of the packages that it is built with, and their known faults: deny.toml. Needs `cargo install cargo-deny`.
+# Licences, sources and duplicate versions of the packages that it is built with: deny.toml. Needs `cargo install --locked cargo-deny`, and no network.
 deny:
 	$(CARGO) deny --locked check licenses bans sources
 
+# Known vulnerabilities of these packages. Fetches RustSec's database from github.com, and fails where it cannot.
 advisories:
 	$(CARGO) deny --locked check advisories

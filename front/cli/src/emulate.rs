@@ -444,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ctrl_c_comes_before_what_was_measured_and_that_before_the_program() {
+    fn exit_status_prefers_ctrl_c_then_measurement_errors_then_the_program() {
         let (at, late) = (Time::from_millis(1_500), || Some("10 of 20 packets were late".to_owned()));
         let ended_without = |capture: Option<&str>, stopped, invalid, code| match verdict(
             stopped,

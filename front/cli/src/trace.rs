@@ -1,4 +1,4 @@
-//! `ranpace trace`: what is in traces, and where they come from.
+//! `ranpace trace`: inspects, plots, generates, converts and records traces.
 
 mod convert;
 mod generate;
@@ -16,14 +16,14 @@ use ranpace_link::TraceStats;
 use crate::common;
 use crate::failure::Failure;
 
-/// Inspect, draw, generate, convert and record traces of cellular links
+/// Inspect, plot, generate, convert and record traces of cellular links
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace trace info builtin:lte\n  \
     ranpace trace generate --model lte --duration 120s --seed 7 --out drive.down.gz\n  \
     ranpace trace plot drive.down.gz --out drive.html\n  \
     ranpace trace convert drive.down.gz --scale 3 --from 10s --until 70s --out fast.down\n\
-    docs/traces.md has more.")]
+    See docs/traces.md for the formats and models.")]
 pub struct Trace {
     #[command(subcommand)]
     what: What,
@@ -57,7 +57,7 @@ impl From<ToolError> for Failure {
     }
 }
 
-/// Where a trace comes from.
+/// Where traces are searched.
 #[derive(clap::Args)]
 struct Folder {
     /// Folder of recorded traces, searched after the working directory [env: RANPACE_TRACES]

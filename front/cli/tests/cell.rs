@@ -60,7 +60,7 @@ cc = "cubic"
 "#;
 
 #[test]
-fn the_table_in_the_docs_is_what_is_printed() {
+fn table_in_the_docs_equals_the_output() {
     let folder = tempfile::tempdir().unwrap();
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cell.md")).unwrap();
     for arguments in [
@@ -75,7 +75,7 @@ fn the_table_in_the_docs_is_what_is_printed() {
 }
 
 #[test]
-fn people_and_programs_get_the_same() {
+fn text_and_json_have_the_same_values() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let asked = ["distance", "lte", "--from", "0.1km", "--to", "300m", "--step", "100m", "--fading", "20"];
@@ -99,7 +99,7 @@ fn people_and_programs_get_the_same() {
 }
 
 #[test]
-fn users_of_a_scenario_are_looked_at_by_name() {
+fn users_of_a_scenario_are_selected_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     fs::write(here.join("two.toml"), SCENARIO).unwrap();
@@ -123,7 +123,7 @@ fn users_of_a_scenario_are_looked_at_by_name() {
 }
 
 #[test]
-fn drawings_are_files_by_their_ending() {
+fn file_ending_selects_the_drawing_format() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     for (arguments, file, begins) in [
@@ -147,7 +147,7 @@ fn drawings_are_files_by_their_ending() {
 }
 
 #[test]
-fn mistakes_are_answered_with_what_was_expected() {
+fn wrong_arguments_are_refused_with_the_expected_form() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
         (&["distance", "zhong-lte"][..], "no cell is called \"zhong-lte\"; the nearest are zhong-lte-ch"),

@@ -61,7 +61,7 @@ fn seeds_of_a_cell_differ() {
 }
 
 #[test]
-fn who_is_out_of_service_is_said_with_the_reason() {
+fn users_out_of_service_are_listed_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = folder.path().join("far.toml");
     std::fs::write(
@@ -99,7 +99,7 @@ fn who_is_out_of_service_is_said_with_the_reason() {
 }
 
 #[test]
-fn what_a_cell_does_not_have_is_refused_with_the_remedy() {
+fn options_that_a_cell_lacks_are_refused_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
         (&["--buffer", "1MB"][..], "--cell cannot be combined with --buffer:"),

@@ -235,7 +235,7 @@ fn commands_of_the_algorithms_work() {
 }
 
 #[test]
-fn a_block_is_made_quick_by_rule_and_by_its_comment() {
+fn doc_commands_are_shortened_by_rule_and_by_comment() {
     let page = "<!-- test: s/20s/2s/ s/-c 5/-c 1/ -->\n```sh\nranpace compare --cc cubic,bbr1 --seeds 5\nsleep 20s; ping -c 5\n```\n```text\nranpace\n```\n";
     let [block] = &blocks(page)[..] else { panic!() };
     assert_eq!((block.line, block.is_ours(), block.calls("ping")), (3, true, true));

@@ -115,7 +115,7 @@ fn trace() -> String {
 }
 
 #[test]
-fn a_trace_delivers_in_real_time_what_it_says() {
+fn trace_in_real_time_delivers_its_rate() {
     let Some(_turn) = rights() else { return };
     let folder = folder_with(&LINK.replace("rate = \"100Mbit/s\"", "trace = \"./half.trace\""));
     fs::write(folder.path().join("half.trace"), trace()).unwrap();
@@ -204,7 +204,7 @@ fn a_transfer_over_a_lossy_link_arrives_intact_both_ways_and_over_ipv6() {
 }
 
 #[test]
-fn users_of_a_cell_are_reached_through_its_radio() {
+fn packets_to_cell_users_cross_the_radio() {
     let Some(_turn) = rights() else { return };
     let mut emulation = Emulation::start(CELL);
     for (user, address) in [("ue1", v4(0)), ("ue2", v6(0))] {
@@ -247,7 +247,7 @@ fn a_program_sees_the_names_and_the_device_of_its_host_and_its_exit_status_is_pa
 }
 
 #[test]
-fn what_cannot_be_emulated_is_said() {
+fn unsupported_scenarios_are_refused_with_a_message() {
     let folder = folder_with(LINK);
     let here = folder.path();
     fs::write(here.join("small.toml"), format!("{LINK}mtu = \"127B\"\n")).unwrap();
@@ -269,7 +269,7 @@ fn what_cannot_be_emulated_is_said() {
 }
 
 #[test]
-fn each_emulation_of_a_scenario_is_kept_also_of_those_side_by_side() {
+fn repeated_and_parallel_emulations_each_keep_their_results() {
     let Some(_turn) = rights() else { return };
     let folder = folder_with(LINK);
     let arguments = ["scenario.toml", "--hosts-only", "--for", "300ms"];
@@ -294,7 +294,7 @@ fn each_emulation_of_a_scenario_is_kept_also_of_those_side_by_side() {
 }
 
 #[test]
-fn a_shell_behind_a_host_has_the_terminal_or_what_is_piped_in() {
+fn shell_reads_the_terminal_or_the_pipe() {
     let Some(_turn) = rights() else { return };
     let folder = folder_with(LINK);
     let arguments = ["scenario.toml", "--shell", "phone"];
@@ -322,7 +322,7 @@ fn a_shell_behind_a_host_has_the_terminal_or_what_is_piped_in() {
 }
 
 #[test]
-fn an_ordinary_user_gets_a_namespace_of_its_own_where_the_kernel_allows_it() {
+fn unprivileged_user_gets_a_user_namespace_if_the_kernel_allows_it() {
     let Some(_turn) = rights() else { return };
     let is_for_all = |mode: u32| mode & 0o006 == 0o006;
     if !fs::metadata("/dev/net/tun").is_ok_and(|tun| is_for_all(tun.permissions().mode())) {
@@ -351,7 +351,7 @@ fn an_ordinary_user_gets_a_namespace_of_its_own_where_the_kernel_allows_it() {
 }
 
 #[test]
-fn an_ordinary_user_whom_the_kernel_allows_nothing_is_told_what_is_missing() {
+fn unprivileged_user_without_namespaces_gets_the_missing_right_named() {
     let Some(_turn) = rights() else { return };
     let folder = folder_of_nobody(LINK);
     // Nobody can make a user namespace who has another root than its mount namespace.
@@ -367,7 +367,7 @@ fn an_ordinary_user_whom_the_kernel_allows_nothing_is_told_what_is_missing() {
 }
 
 #[test]
-fn what_programs_have_to_do_without_is_said_once() {
+fn missing_facilities_of_programs_are_reported_once() {
     let Some(_turn) = rights() else { return };
     let folder = folder_with(LINK);
     // Without a file there, nothing can be mounted over it.

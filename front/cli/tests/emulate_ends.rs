@@ -103,7 +103,7 @@ fn kill(signal: &str, process: u32) {
 }
 
 #[test]
-fn nothing_is_left_of_an_emulation_that_was_killed_with_its_program_or_without() {
+fn killed_emulation_leaves_no_processes_or_namespaces() {
     let Some(_turn) = rights() else { return };
     let folder = folder_with(LINK);
     let here = folder.path();

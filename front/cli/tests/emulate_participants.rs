@@ -83,7 +83,7 @@ fn payload_crosses_a_proxy_intact_both_ways_whoever_opens_and_over_ipv6() {
 }
 
 #[test]
-fn a_proxy_refuses_where_the_server_does_and_passes_on_the_end_of_either_direction() {
+fn proxy_passes_on_refusals_and_half_closes_of_either_side() {
     let Some(_turn) = rights() else { return };
     let mut emulation = Emulation::start_with(folder_with(&proxy("split")), ":", &[]);
     let refused = emulation.behind("phone", || {
@@ -128,7 +128,7 @@ fn a_proxy_refuses_where_the_server_does_and_passes_on_the_end_of_either_directi
 }
 
 #[test]
-fn a_pep_sees_what_goes_to_users_and_a_middlebox_drops_of_it() {
+fn pep_sees_packets_to_users_and_middlebox_drops_some() {
     let Some(_turn) = rights() else { return };
     let tables = "[[pep]]\nname = \"pep\"\nhost = \"mast\"\n\
                   [[middlebox]]\nhost = \"edge\"\nkind = \"drop_every\"\npackets = 200\n";
@@ -147,7 +147,7 @@ fn a_pep_sees_what_goes_to_users_and_a_middlebox_drops_of_it() {
 }
 
 #[test]
-fn hints_are_lines_in_a_file_while_they_come() {
+fn hints_are_written_as_lines_during_the_run() {
     let Some(_turn) = rights() else { return };
     let tables = "[rnis]\nperiod = \"10ms\"\n";
     let more = &["--hints", "hints.jsonl"];

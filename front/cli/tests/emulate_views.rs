@@ -105,7 +105,7 @@ fn seen_by_others(path: &Path, packets: usize, case: &str) {
 }
 
 #[test]
-fn a_capture_has_what_hosts_sent_and_got_and_pieces_arrive_as_they_were_sent() {
+fn capture_has_sent_and_received_packets_and_gso_segments_arrive_unchanged() {
     let Some(_turn) = rights() else { return };
     for (case, host, more) in [
         ("packet by packet", v4(0), &[][..]),
@@ -164,7 +164,7 @@ fn a_capture_has_what_hosts_sent_and_got_and_pieces_arrive_as_they_were_sent() {
 }
 
 #[test]
-fn a_capture_that_cannot_be_made_is_a_mistake_in_the_command() {
+fn unwritable_capture_path_is_a_user_error() {
     let Some(_turn) = rights() else { return };
     let folder = folder_with(LINK);
     let (status, _, error) =
@@ -174,7 +174,7 @@ fn a_capture_that_cannot_be_made_is_a_mistake_in_the_command() {
 }
 
 #[test]
-fn live_says_that_it_needs_a_terminal() {
+fn live_without_a_terminal_is_refused() {
     let folder = folder_with(LINK);
     let (status, _, error) = output(folder.path(), &["scenario.toml", "--live", "--", "true"]);
     assert_eq!(status, Some(2), "{error}");
@@ -215,7 +215,7 @@ fn live_draws_on_a_screen_of_its_own_and_keeps_what_programs_print() {
 }
 
 #[test]
-fn live_gives_the_terminal_back_before_it_is_stopped_or_quits() {
+fn live_restores_the_terminal_before_stop_and_exit() {
     let Some(_turn) = rights() else { return };
     let Some(script) = program(&["script"]) else { return };
     let folder = folder_with(LINK);

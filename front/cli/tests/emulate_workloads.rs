@@ -53,7 +53,7 @@ fn has_rights() -> bool {
 }
 
 #[test]
-fn without_a_program_the_flows_are_played_and_on_request_only_hosts_are_made() {
+fn without_a_program_flows_run_and_with_hosts_only_none_do() {
     if !has_rights() {
         return;
     }
@@ -76,7 +76,7 @@ fn without_a_program_the_flows_are_played_and_on_request_only_hosts_are_made() {
 }
 
 #[test]
-fn mistakes_are_said() {
+fn wrong_commands_are_refused_with_a_message() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, needle) in [
         (&["--cc", "nobody"][..], "no congestion control \"nobody\"; tcp_available_congestion_control has"),

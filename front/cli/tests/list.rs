@@ -11,7 +11,7 @@ fn list(arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn everything_is_listed_for_people_and_for_programs() {
+fn every_list_prints_text_and_json() {
     for (what, expected) in [
         ("cc", "cubic"),
         ("workloads", "ppbp"),
@@ -58,7 +58,7 @@ fn every_algorithm_listed_has_its_options() {
 }
 
 #[test]
-fn a_typing_error_is_answered_with_what_was_meant() {
+fn misspelt_name_is_refused_with_the_nearest_one() {
     let (status, _, error) = list(&["quees"]);
     assert_eq!(status, Some(2));
     assert!(error.contains("queues"), "{error}");

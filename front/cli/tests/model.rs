@@ -24,7 +24,7 @@ fn json(folder: &Path, arguments: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn the_tables_in_the_docs_are_what_is_printed() {
+fn tables_in_the_docs_equal_the_output() {
     let folder = tempfile::tempdir().unwrap();
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/model.md")).unwrap();
     for arguments in [
@@ -43,7 +43,7 @@ fn the_tables_in_the_docs_are_what_is_printed() {
 }
 
 #[test]
-fn people_and_programs_get_the_same() {
+fn text_and_json_have_the_same_values() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let asked = ["startup", "--gain", "2.175", "--from", "230Mbit/s", "--to", "231Mbit/s", "--each"];
@@ -84,7 +84,7 @@ fn people_and_programs_get_the_same() {
 }
 
 #[test]
-fn drawings_are_made_and_their_names_checked_first() {
+fn drawings_are_written_and_bad_names_are_refused_first() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     for (command, plots) in [
@@ -109,7 +109,7 @@ fn drawings_are_made_and_their_names_checked_first() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_status_2() {
+fn contradictory_arguments_are_refused_with_status_2() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
         (&["filter", "--rtt-min", "300ms..20ms"][..], "expected the shorter RTT first, found 300ms..20ms"),

@@ -51,7 +51,7 @@ const COMMANDS: [(&[&str], &str); 5] = [
 
 #[cfg(target_os = "linux")]
 #[test]
-fn errors_that_nobody_takes_end_nothing() {
+fn full_or_closed_stderr_does_not_end_the_command() {
     for (arguments, left) in COMMANDS {
         for case in ["full", "closed", "both closed"] {
             let folder = folder_with(SCENARIO);
@@ -97,7 +97,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_is_heard_in_the_middle_of_slow_events_and_keeps_what_was_measured() {
+fn ctrl_c_during_slow_events_keeps_the_measurements() {
     // A slot of a cell with thousands of users takes long, and its feed has them all report.
     let mut scenario = String::from(
         "duration = \"1h\"\n[[cell]]\nname = \"c\"\npreset = \"lte\"\n[[link]]\nfrom = \"server\"\nto = \"c\"\nrate = \"1Gbit/s\"\n\
@@ -128,7 +128,7 @@ fn ctrl_c_is_heard_in_the_middle_of_slow_events_and_keeps_what_was_measured() {
 }
 
 #[test]
-fn thousands_of_flows_have_their_report_soon() {
+fn report_of_thousands_of_flows_is_fast() {
     let flow = "[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic\"\n";
     let scenario = SCENARIO.replace("\"1s\"", "\"10ms\"") + &flow.repeat(3_000);
     let folder = folder_with(&scenario);
@@ -142,7 +142,7 @@ fn thousands_of_flows_have_their_report_soon() {
 }
 
 #[test]
-fn what_would_take_all_memory_is_refused_with_the_figure_and_a_remedy() {
+fn scenario_beyond_memory_is_refused_with_size_and_remedy() {
     let flow = "[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic\"\n";
     let fine = SCENARIO.replace("\"1s\"", "\"5s\"\nsample = \"1us\"") + &flow.repeat(9);
     let folder = folder_with(&fine);
@@ -158,7 +158,10 @@ fn what_would_take_all_memory_is_refused_with_the_figure_and_a_remedy() {
     let rows = ["trace", "convert", "long", "--out", "even.csv", "--to", "csv", "--bin", "1ms"];
     let (status, error) = output(folder.path(), &rows);
     assert_eq!(status, Some(2), "{error}");
-    assert!(error.contains("would make 4000000000 rows; take a longer one"), "{error}");
+    assert!(
+        error.contains("would make 4000000000 rows, more than 50000000; use a longer interval"),
+        "{error}"
+    );
 }
 
 #[test]

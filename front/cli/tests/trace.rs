@@ -85,7 +85,7 @@ fn bad_files_are_named_with_their_line_and_what_was_expected() {
 }
 
 #[test]
-fn files_that_cannot_be_read_or_written_are_the_users_to_mend() {
+fn unreadable_or_unwritable_files_are_user_errors() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     fs::create_dir(here.join("folder")).unwrap();
@@ -110,7 +110,7 @@ fn files_that_cannot_be_read_or_written_are_the_users_to_mend() {
 }
 
 #[test]
-fn a_gzipped_file_that_was_cut_off_says_so() {
+fn truncated_gzip_file_is_reported_as_truncated() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let text: String = (1..50_000).map(|ms| format!("{ms}\n")).collect();
@@ -135,7 +135,7 @@ fn a_gzipped_file_that_was_cut_off_says_so() {
 }
 
 #[test]
-fn ten_gigabytes_of_nothing_are_refused_at_once() {
+fn ten_gigabyte_sparse_file_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     File::create(here.join("huge")).unwrap().set_len(10_000_000_000).unwrap();
@@ -156,7 +156,7 @@ fn ten_gigabytes_of_nothing_are_refused_at_once() {
 }
 
 #[test]
-fn generated_traces_are_the_same_each_time_and_are_told_as_they_are() {
+fn generated_traces_are_reproducible_and_info_shows_their_figures() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let make = |out: &str, more: &[&str]| {
@@ -181,13 +181,13 @@ fn generated_traces_are_the_same_each_time_and_are_told_as_they_are() {
 }
 
 #[test]
-fn wrong_parameters_are_answered_with_what_was_meant() {
+fn wrong_parameters_are_refused_with_a_suggestion() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
         (&["generate", "--out", "x", "--model", "lt"][..], "lte"),
         (&["generate", "--out", "x", "--duration", "120"], "has no unit"),
         (&["generate", "--out", "x", "--model", "constant"], "needs --rate"),
-        (&["generate", "--out", "x", "--rate", "1Mbit/s"], "belongs to --model constant"),
+        (&["generate", "--out", "x", "--rate", "1Mbit/s"], "is for --model constant"),
         (
             &["generate", "--out", "x", "--model", "constant", "--rate", "1Mbit/s", "--fading", "1"],
             "--fading belongs to",
@@ -200,7 +200,7 @@ fn wrong_parameters_are_answered_with_what_was_meant() {
             &["generate", "--out", "x", "--scheduled", "2"],
             "--scheduled: expected a number from 0.001 to 1, found 2",
         ),
-        (&["generate", "--out", "x", "--duration", "40h"], "cannot be held in a trace"),
+        (&["generate", "--out", "x", "--duration", "40h"], "do not fit into a trace"),
         (&["genrate"], "generate"),
         (&["convert", "builtin:lte", "--out", "x", "--scale", "0"], "--scale: expected a number above 0"),
         (
@@ -268,7 +268,7 @@ fn logs_become_traces_and_traces_become_rates() {
 }
 
 #[test]
-fn plots_are_files_that_need_nothing_else() {
+fn plots_are_self_contained_files() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     good(here, &["plot", "builtin:lte", "--out", "lte.svg"]);
@@ -282,7 +282,7 @@ fn plots_are_files_that_need_nothing_else() {
 
 /// Conversion of real logs, where they are at hand.
 #[test]
-fn recorded_5g_logs_convert_to_what_is_known_of_them() {
+fn recorded_5g_logs_convert_to_their_published_figures() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces/ucc-5g-2020");
     let folder = tempfile::tempdir().unwrap();
     // Rows, seconds and mean as the index of the data states; the mean there is of the rows, so it differs a little.
@@ -321,7 +321,7 @@ fn a_link_is_recorded_over_loopback_and_kept_on_ctrl_c() {
     .unwrap();
     let sent = trace(here, &["record", "send", "--to", &address, "--time", "2s", "--window", "50"]);
     assert_eq!(sent.status, 0, "{}", sent.error);
-    assert!(sent.out.contains("kept the link to 127.0.0.1"), "{}", sent.out);
+    assert!(sent.out.contains("the link to 127.0.0.1"), "{}", sent.out);
     // The sender says when it ends.
     assert_eq!(receiver.wait().unwrap().code(), Some(0));
     assert!(good(here, &["info", "loop.down"]).contains("loop.down"));

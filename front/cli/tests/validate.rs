@@ -12,7 +12,7 @@ fn validate(arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn rows_are_the_same_for_people_and_for_programs() {
+fn text_and_json_have_the_same_rows() {
     let (status, text, error) = validate(&["radio", "--json"]);
     assert_eq!(status, Some(0), "{error}");
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -32,7 +32,7 @@ fn rows_are_the_same_for_people_and_for_programs() {
 }
 
 #[test]
-fn a_typing_error_is_answered_with_what_was_meant() {
+fn misspelt_name_is_refused_with_the_nearest_one() {
     let (status, _, error) = validate(&["radoi"]);
     assert_eq!(status, Some(2));
     assert!(error.contains("radio"), "{error}");

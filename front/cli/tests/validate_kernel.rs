@@ -19,7 +19,7 @@ fn validate(out: &Path) -> Command {
 
 /// One test: a run that is stopped, and the same command, which goes on and comes to its end.
 #[test]
-fn controls_of_the_kernel_are_the_simulators_in_nine_of_ten_figures_also_after_a_stop() {
+fn nine_of_ten_figures_of_kernel_controls_agree_with_the_simulator_after_an_interrupted_run() {
     let Some(_turn) = emulation::rights() else { return };
     let folder = tempfile::tempdir().unwrap();
     let kept = || {

@@ -26,7 +26,7 @@ fn has_rights() -> bool {
 
 /// One test: a run that is stopped, and the same command, which goes on and comes to its end.
 #[test]
-fn tcp_is_the_kernels_in_nine_of_ten_figures_also_after_a_stop() {
+fn nine_of_ten_figures_agree_with_kernel_tcp_after_an_interrupted_run() {
     if !has_rights() {
         return;
     }

@@ -247,7 +247,7 @@ mod tests {
     "#;
 
     #[test]
-    fn another_library_reads_what_was_written() {
+    fn independent_reader_reads_the_written_file() {
         let folder = tempfile::tempdir().unwrap();
         let job = Job::new("short", SCENARIO, "capture.rs", &mut TraceLibrary::default()).unwrap();
         let mut capture = Capture::create(folder.path(), ["down", "down.back"]).unwrap();

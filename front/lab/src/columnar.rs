@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn series_come_back_as_they_were() {
+    fn series_round_trip_unchanged() {
         let run = synthetic::run("cubic", 1);
         for series in [&run.flows[0].series, &run.links[0].series] {
             let file = write(&Frame::of_series(series), &metadata()).unwrap();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_at_a_tenth_of_a_second_is_small() {
+    fn one_minute_at_100_ms_makes_a_small_file() {
         let run = synthetic::run("bbr1", 1);
         let series = &run.flows[0].series;
         assert!(series.columns.len() >= 16 && series.columns[0].values.len() == 600);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_table_is_an_error() {
+    fn file_that_is_no_table_is_an_error() {
         assert!(matches!(read(b"PAR1 not really".to_vec()), Err(ColumnarError::Parquet(_))));
         let ragged = Frame {
             columns: vec![("a".into(), Cells::Real(vec![Some(1.0)])), ("b".into(), Cells::Text(vec![]))],
@@ -345,7 +345,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_table_comes_back(
+        fn any_table_round_trips(
             rows in prop::collection::vec((any::<Option<i64>>(), prop::option::of(-1e300..1e300), "\\PC{0,8}"), 0..50)
         ) {
             let frame = Frame {

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_end_where_the_interval_begins() {
+    fn digits_stop_at_the_first_digit_of_the_interval() {
         let ms = Unit { name: "ms", size: 1e-3 };
         for (value, ci95, expected) in [
             (0.010_534, None, "10.53"),

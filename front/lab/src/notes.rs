@@ -58,7 +58,7 @@ mod tests {
     use crate::synthetic;
 
     #[test]
-    fn of_many_runs_a_hundred_notes_are_told_and_the_others_counted() {
+    fn notes_beyond_a_hundred_are_counted() {
         let mut runs: Vec<RunResult> = (0..200).map(|seed| synthetic::run("cubic", seed)).collect();
         for run in &mut runs {
             run.flows[0].lost = Some(LostConnection { at: Time::ZERO, reason: "gone".to_owned() });

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_users_cannot_leave_its_place() {
+    fn user_text_is_escaped() {
         let frame = Frame { size: (400, 200), title: "a <b> & \"c\"".into(), alt: String::new() };
         let axis = Axis::linear("x", crate::Quantity::Plain, (0.0, 1.0));
         let svg = draw(&frame, &[], (&axis, &axis), 40, |_, _| Ok(())).unwrap();

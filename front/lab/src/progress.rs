@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_work_is_not_shown() {
+    fn short_work_shows_no_progress_bar() {
         let progress = Progress::new(3, "runs");
         progress.advance(2);
         progress.note("cubic");

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_split_flow_has_a_row_and_others_have_none() {
+    fn only_split_flows_have_a_row() {
         let run = sample();
         let found = rows(&[("", &run)]).rows;
         let name = run.flows[0].name.as_str();

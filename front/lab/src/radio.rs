@@ -189,14 +189,14 @@ mod tests {
     use crate::synthetic;
 
     #[test]
-    fn runs_without_cells_have_nothing_to_tell() {
+    fn runs_without_cells_have_no_notes() {
         let run = synthetic::run("cubic", 1);
         assert_eq!((tables(&[("", &run)]), notes(&run).len()), (None, 0));
         assert!(user_of(&run, &run.links[0]).is_none());
     }
 
     #[test]
-    fn who_is_out_of_service_is_named_and_the_rest_is_counted() {
+    fn first_users_out_of_service_are_named_and_others_counted() {
         let run = sample::run(12);
         let notes = notes(&run);
         assert_eq!(notes.len(), SHOWN + 1);

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_needs_nothing_else() {
+    fn page_is_self_contained() {
         let page = page(&[two("cubic"), two("copa")], "Drive");
         for outside in ["<script", "<link", "<img", "src=", "url(", "@import"] {
             assert!(!page.contains(outside), "{outside}");
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pep_said_is_shown() {
+    fn pep_reports_are_shown() {
         let page = page(&[("mdcc".into(), vec![crate::peps::sample()])], "PEP");
         for expected in ["Lightweight PEPs, with seed", "border", "begun anew", "93.00"] {
             assert!(page.contains(expected), "{expected}");
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_in_a_proxy_is_shown() {
+    fn proxy_buffer_is_shown() {
         let page = page(&[("cubic".into(), vec![crate::proxies::sample()])], "Proxy");
         for expected in [
             "Proxies, with seed",
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_users_wrote_is_only_text() {
+    fn user_text_is_escaped_in_the_report() {
         let page = page(&[two("<b>cubic</b>")], "<i>Drive</i> \"1\"");
         assert!(!page.contains("<b>cubic") && !page.contains("<i>Drive") && !page.contains("<script"));
         assert!(page.contains("&lt;script&gt;") && page.contains("a&amp;b.toml"));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_leaves_no_hole() {
+    fn page_without_series_has_no_nan_and_no_empty_plot() {
         let mut bare = synthetic::run("cubic", 1);
         bare.interrupted = true;
         for flow in &mut bare.flows {

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gives_nothing_and_survives_json() {
+    fn empty_input_gives_empty_figures_through_json() {
         let row = CompareRow::of("none", &[]);
         assert!(row.value("goodput_bit_s").is_nan() && row.value("utilisation").is_nan() && row.flows == 0);
         let text = serde_json::to_string(&row).unwrap();

@@ -129,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn interval_follows_student() {
+    fn interval_uses_students_t() {
         // Five values 1..5: mean 3, s = sqrt(2.5), t(4) = 2.776.
         let values = [1.0, 2.0, 3.0, 4.0, 5.0];
         assert_eq!(mean(&values), Some(3.0));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn quantile_joins_the_table_and_ends_at_the_normal() {
+    fn student_quantile_is_continuous_from_table_to_normal() {
         // Abramowitz and Stegun, Table 26.10: 40, 60 and 120 degrees.
         for (freedom, expected) in [(1, 12.706), (30, 2.042), (40, 2.021), (60, 2.000), (120, 1.980)] {
             assert!((t95(freedom) - expected).abs() < 0.0006, "{freedom}");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn ellipse_minds_no_units() {
+    fn ellipse_is_independent_of_units() {
         let small = Ellipse::of(&[(0.0, 0.0), (0.001, 1e7), (0.002, -1e7), (0.001, 0.0)]).unwrap();
         let even = Ellipse::of(&[(0.0, 0.0), (1.0, 1.0), (2.0, -1.0), (1.0, 0.0)]).unwrap();
         for (small, even) in small.axes.iter().zip(&even.axes) {

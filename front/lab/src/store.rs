@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_come_back_as_they_were() {
+    fn runs_round_trip_unchanged() {
         let results = tempfile::tempdir().unwrap();
         let store = Store::open(results.path(), "drive").unwrap();
         let run = synthetic::run_of(&["cubic", "bbr1", "copa"], 7);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_interrupted_is_done_again() {
+    fn damaged_or_interrupted_runs_are_repeated() {
         let results = tempfile::tempdir().unwrap();
         let store = Store::open(results.path(), "drive").unwrap();
         let mut run = synthetic::run("cubic", 1);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_anew_each_time_has_a_folder_of_its_own() {
+    fn repeated_measurements_have_their_own_folder() {
         let results = tempfile::tempdir().unwrap();
         let store = Store::open(results.path(), "drive.emulated").unwrap();
         let threads: Vec<_> = (0..8)
@@ -425,7 +425,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_pipe_in_place_of_a_file_is_not_waited_for() {
+    fn named_pipe_in_place_of_a_result_is_not_read() {
         let results = tempfile::tempdir().unwrap();
         let store = Store::open(results.path(), "drive").unwrap();
         let run = synthetic::run("cubic", 1);
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_named_with_a_remedy() {
+    fn unwritable_path_is_reported_with_a_remedy() {
         let results = tempfile::tempdir().unwrap();
         let file = results.path().join("taken");
         fs::write(&file, b"").unwrap();
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_apart() {
+    fn causes_are_distinguished() {
         let path = Path::new("results/x");
         #[cfg(unix)]
         {

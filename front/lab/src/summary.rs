@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_null() {
+    fn missing_values_are_null() {
         let mut run = synthetic::run("cubic", 1);
         run.flows[0].sent_packets = 0;
         run.flows[0].loss_rate = f64::NAN;

@@ -155,7 +155,7 @@ copa    8.25
     }
 
     #[test]
-    fn what_no_row_has_is_no_column() {
+    fn figures_missing_in_all_rows_have_no_column() {
         let mut run = synthetic::run("cubic", 1);
         run.flows[0].transfers.clear();
         let text = comparison(&[CompareRow::of("cubic", &[&run])]).to_string();

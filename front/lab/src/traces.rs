@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_not_there_is_not_taken_for_a_trace() {
+    fn missing_file_is_not_a_trace() {
         let folder = tempfile::tempdir().unwrap();
         let mut library = TraceLibrary::new([folder.path().to_owned()]);
         let error = library.text("missing.csv").unwrap_err();
@@ -323,7 +323,7 @@ mod tests {
     use std::io::Write as _;
 
     #[test]
-    fn other_files_are_found_as_traces_are() {
+    fn other_files_are_searched_like_traces() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("drive.csv"), "time_s,sinr_db\n0,10\n").unwrap();
         std::fs::write(folder.path().join("bytes"), [0xff, 0xfe]).unwrap();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_of_the_same_name_is_another_run() {
+    fn changed_file_makes_another_run() {
         let folder = tempfile::tempdir().unwrap();
         let text = r#"
             duration = "1s"

@@ -111,7 +111,7 @@ const LOGIC: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn logic_is_laid_in_its_order() {
+fn logic_crates_import_in_their_order() {
     for package in packages() {
         let Some(name) = package.folder.strip_prefix("logic/") else { continue };
         let allowed = LOGIC.iter().find(|(known, _)| *known == name);
@@ -223,7 +223,7 @@ fn never_mentioned_but_in(excepted: &[&str], parts: &[&str], words: &[&str], why
 }
 
 #[test]
-fn logic_has_no_clock_no_system_and_no_voice() {
+fn logic_uses_no_clock_no_system_calls_and_no_output() {
     const WORDS: &[&str] = &[
         "std::net",
         "std::fs",
@@ -242,7 +242,7 @@ fn logic_has_no_clock_no_system_and_no_voice() {
 }
 
 #[test]
-fn logic_has_no_state_that_is_everybodys() {
+fn logic_has_no_global_state() {
     const WORDS: &[&str] =
         &["static mut", "thread_local!", "OnceLock", "LazyLock", "OnceCell", "Mutex", "RwLock"];
     const WHY: &str = "two runs in one process must not see each other";
@@ -253,7 +253,7 @@ fn logic_has_no_state_that_is_everybodys() {
 }
 
 #[test]
-fn results_use_no_function_whose_last_bit_is_the_platforms() {
+fn results_use_no_platform_dependent_float_functions() {
     const WORDS: &[&str] = &[
         ".exp(", ".exp2(", ".ln(", ".log2(", ".log10(", ".powf(", ".powi(", ".cbrt(", ".sin(", ".cos(",
         ".tan(", ".atan(", ".tanh(",

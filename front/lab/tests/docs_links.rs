@@ -74,7 +74,7 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn links_between_pages_lead_somewhere() {
+fn links_between_pages_have_targets() {
     let root = root();
     let mut all = Vec::new();
     pages(&root, &mut all);
@@ -127,7 +127,7 @@ fn the_guide_has_every_page() {
 }
 
 #[test]
-fn a_heading_has_the_anchor_that_a_forge_gives_it() {
+fn headings_have_the_anchors_of_a_forge() {
     for (heading, expected) in [
         ("## When a report is not believed", "when-a-report-is-not-believed"),
         ("# `[[pep]]`: what it *does*, and how", "pep-what-it-does-and-how"),

@@ -163,7 +163,7 @@ fn readings_are_played_where_they_differ_and_the_nearest_is_named() {
 }
 
 #[test]
-fn what_was_complete_is_not_played_again() {
+fn complete_runs_are_not_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), "reproduce").unwrap();
     let mut recordings = reproduce::recordings(Vec::new()).unwrap();

@@ -1,7 +1,6 @@
-//! A congestion control in its smallest form, as `docs/cc-interface.md` explains it: a fixed number of segments.
+//! A congestion control in its smallest form, explained in `docs/cc-interface.md`: it keeps a fixed number of segments in flight.
 //!
-//! Source: none; it is an example. State: none. It grows no window and answers to nothing but a timeout, so it is no
-//! control for a network that others use.
+//! Source: none; it is an example. State: none. It reacts only to timeouts, so do not use it on a network that you share.
 
 use ranpace_cc::{
     Ack, Congestion, CongestionControl, Context, Control, Entry, LossResponse, OptionError, OptionInfo,
@@ -9,7 +8,7 @@ use ranpace_cc::{
 };
 use ranpace_units::{Bytes, Rate, Span, Time};
 
-/// As `ranpace list cc` would show it. In the library it stands in the algorithm's file and in the list `ALL`.
+/// What `ranpace list cc` shows of a control. In the library, `ALL` in `registry.rs` lists the entries of all controls.
 pub const ENTRY: Entry = Entry {
     name: "constant",
     about: "a fixed number of segments, paced",
@@ -26,10 +25,10 @@ fn build(options: &mut Options, _seed: u64) -> Result<Control, OptionError> {
     Ok(Control::Other(Box::new(Constant { window })))
 }
 
-/// The control.
+/// State of the control: only its option.
 #[derive(Clone, Debug)]
 pub struct Constant {
-    /// Segments in flight.
+    /// Segments that it keeps in flight.
     window: f64,
 }
 
@@ -47,8 +46,7 @@ impl CongestionControl for Constant {
         self.apply(cx, w);
     }
 
-    /// Loss changes nothing. After a timeout nothing is known to be in flight: one segment tells whether the path
-    /// is there, and the next ACK brings the window back.
+    /// Ignores losses and marks. After a timeout it sends one segment to probe the path, and the next ACK restores the window.
     fn on_congestion(&mut self, _: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         if let Signal::Timeout { .. } = event.kind {
             w.cwnd = 1.0;
@@ -60,7 +58,7 @@ impl CongestionControl for Constant {
         self.apply(cx, w);
     }
 
-    /// Whoever answers [`LossResponse::Own`] keeps the window in recovery too.
+    /// A control that answers [`LossResponse::Own`] also sets the window during recovery, in place of PRR.
     fn owns_recovery(&self) -> bool {
         true
     }
@@ -69,7 +67,7 @@ impl CongestionControl for Constant {
 pub(crate) fn main() {
     let mut options = Options::default();
     let Ok(Control::Other(mut control)) = (ENTRY.build)(&mut options, 1) else {
-        unreachable!("without options nothing can be wrong with them")
+        unreachable!("an empty list of options is valid")
     };
     let (cx, mut w) = (context(), Window::new(10.0));
     control.on_start(&cx, &mut w);

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_is_said_to_be_on() {
+    fn canonical_name_shows_guard_on() {
         assert_eq!(parse("cdbev2").unwrap().as_str(), "cdbev2:guard=on");
         assert_eq!(parse("cdbe:fence=literal").unwrap().as_str(), "cdbe:fence=literal:guard=on");
         for text in ["cdbev2:guard=off", "cdbev2:guard=on", "cdbev2:guard", "cubic"] {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_would_have_been_understood() {
+    fn refusals_list_the_valid_names() {
         for (text, expected) in [
             ("cubik", "unknown algorithm \"cubik\"; nearest: cubic"),
             ("c2tpc", "nearest: c2tcp"),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_that_is_its_own_master_cannot_be_decorated() {
+    fn control_that_owns_the_window_cannot_be_decorated() {
         for entry in ALL {
             for decorator in DECORATORS {
                 let text = format!("{}+{}", entry.name, decorator.name);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_true() {
+    fn listing_matches_the_built_controls() {
         let mut names: Vec<&str> =
             ALL.iter().map(|entry| entry.name).chain(ALIASES.iter().map(|a| a.0)).collect();
         names.sort_unstable();
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_around_stands_around_every_control_that_is_built() {
+    fn wrapper_is_applied_to_every_built_control() {
         use crate::interface::{Ack, Congestion, Context, LossResponse, Window};
 
         #[derive(Debug)]

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_beyond_the_field_is_cut() {
+    fn window_beyond_the_header_field_is_clamped() {
         assert_eq!(RightEdge::new(2, false).advertise(0, Bytes::MAX).get(), 4 * 65_535);
         assert_eq!(RightEdge::new(200, false).unit().get(), 1 << 14);
     }
@@ -81,7 +81,7 @@ mod tests {
         /// The right edge never moves left, and a window is in whole units and less than one unit above the larger of wanted and
         /// promised.
         #[test]
-        fn the_edge_never_moves_left(
+        fn right_edge_of_the_window_never_shrinks(
             shift in 0..15u8,
             steps in proptest::collection::vec((0..5_000u64, 0..200_000u64), 1..100),
         ) {

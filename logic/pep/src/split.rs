@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_s_buffer_is_shared_by_its_open_connections_and_what_waits_is_taken_off() {
+    fn user_buffer_is_shared_and_backlog_is_deducted() {
         let mut proxy = plain(None, 100 * KB, 1_000 * KB);
         let places = [proxy.add_place(0), proxy.add_place(0), proxy.add_place(1)];
         let first = Bytes::new(14_600);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_pass_through_while_more_is_promised_than_may_wait_in_all() {
+    fn connections_bypass_while_promised_windows_exceed_the_buffer() {
         let mut proxy = plain(Some(40 * KB), 100 * KB, 100 * KB);
         let places: Vec<usize> = (0..3).map(|_| proxy.add_place(0)).collect();
         let admitted = places.iter().map(|place| proxy.admit(Time::ZERO, *place, Bytes::ZERO));

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_says_that_ctrl_c_was_heard() {
+    fn headline_shows_that_ctrl_c_was_pressed() {
         let mut screen = screen(&["down"]);
         screen.stops = true;
         assert_eq!(screen.headline(), "drive: it stops; Ctrl-C again gives it up");
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_has_its_figures_and_what_they_were() {
+    fn link_panel_shows_current_and_past_figures() {
         let mut screen = screen(&["down", "up"]);
         for at in 1..=40 {
             screen.add(snapshot(at * 100, &[(at * 2, at * 10), (0, 0)]));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_print_takes_the_place_of_hints_and_links_that_do_not_fit_are_counted() {
+    fn program_output_replaces_hints_and_hidden_links_are_counted() {
         let mut screen = screen(&["a", "b", "c", "d"]);
         screen.add(snapshot(100, &[(10, 10); 4]));
         screen.tail = vec!["[  5]  1.00 sec  94 Mbits/sec".to_owned()];
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn no_terminal_is_too_small() {
+    fn any_terminal_size_is_drawn_without_panic() {
         let mut screen = screen(&["down"]);
         for (width, height) in [(1, 1), (3, 2), (10, 3), (20, 5), (200, 3)] {
             lines(&screen, width, height);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_what_was_printed_is_read_as_it_was_seen() {
+    fn last_lines_of_program_output_are_shown_as_on_a_terminal() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         assert!(tail(&log).is_empty(), "not there yet");

@@ -13,14 +13,14 @@ use super::{Folder, described, read, watcher};
 use crate::failure::Failure;
 use crate::output;
 
-/// Most rows of a CSV that is written. Ours.
+/// Largest number of rows written to a CSV file. Ours.
 const MOST_ROWS: u64 = 50_000_000;
 
 /// Convert a log of rates or another trace to a trace, or a trace to rates
 ///
-/// The rows of a log are averaged over each interval (1 s); an interval without rows repeats the one before. The bits of an
-/// interval become packets of 1500 B spread evenly over it, and the rest is carried into the next. Changes come in this order:
-/// --from and --until cut, --scale multiplies, --even spreads.
+/// The rates of a log are averaged over each interval (1 s by default); an interval without rows takes the rate of the one before.
+/// The bits of an interval become packets of 1500 B, spread evenly over it; a remainder is carried into the next interval. Changes
+/// are applied in this order: --from and --until cut, --scale multiplies, --even spreads.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace trace convert builtin:lte --out fast.down.gz --scale 3 --from 10s --until 70s\n  \
@@ -41,7 +41,7 @@ pub struct Convert {
     /// Format to write
     #[arg(long, value_enum, default_value_t = To::Mahimahi)]
     to: To,
-    /// Column of the time: numbers, or dates such as 2019-12-14 10:16:30 [default: each row follows the one before]
+    /// Column of the time: numbers, or dates such as 2019-12-14 10:16:30 [default: one row per --interval, in the order of the file]
     #[arg(long, value_name = "NAME", help_heading = "Logs")]
     time_column: Option<String>,
     /// Unit of the times
@@ -53,25 +53,25 @@ pub struct Convert {
     /// Unit of the rates: bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s
     #[arg(long, value_name = "UNIT", help_heading = "Logs")]
     rate_unit: Option<RateUnit>,
-    /// Interval that one row stands for
+    /// Averaging interval; without --time-column, the time between two rows
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Logs")]
     interval: Span,
-    /// Take the uplink of a UCC log
+    /// Use the uplink column of a UCC log
     #[arg(long, help_heading = "Logs")]
     up: bool,
-    /// Begin here
+    /// Time in IN at which the result begins
     #[arg(long, value_name = "TIME", default_value = "0s", help_heading = "Changes")]
     from: Span,
-    /// End here [default: the end of IN]
+    /// Time in IN at which the result ends [default: the end of IN]
     #[arg(long, value_name = "TIME", help_heading = "Changes")]
     until: Option<Span>,
-    /// Multiply the capacity
+    /// Factor by which the capacity is multiplied
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, help_heading = "Changes")]
     scale: f64,
     /// Spread the opportunities of each interval evenly over it
     #[arg(long, value_name = "TIME", help_heading = "Changes")]
     even: Option<Span>,
-    /// Interval of the rates written with --to csv
+    /// Interval of the rates that --to csv writes
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     bin: Span,
     #[command(flatten)]
@@ -80,24 +80,24 @@ pub struct Convert {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Recognise it by the first line
+    /// Detect the format from the first line
     Auto,
-    /// Delivery opportunities, a time in ms a line
+    /// Delivery opportunities: one time in ms per line
     Mahimahi,
-    /// CSV with a column of rates: --rate-column, --rate-unit
+    /// CSV with a column of rates; needs --rate-column and --rate-unit
     Csv,
-    /// The logs of University College Cork's 5G set
+    /// Logs of University College Cork's 5G data set
     #[value(name = "ucc-5g")]
     Ucc5g,
-    /// Time and rate, two numbers a line: --rate-unit
+    /// Time and rate, two numbers per line; needs --rate-unit
     Pairs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum To {
-    /// Delivery opportunities, a time in ms a line
+    /// Delivery opportunities: one time in ms per line
     Mahimahi,
-    /// The rate of each interval: --bin
+    /// The rate of each interval of --bin
     Csv,
 }
 
@@ -132,7 +132,7 @@ impl Convert {
                 return Err(Failure::asked(format!("{name}: expected whole milliseconds, found {span}")));
             }
         }
-        // A million times is what the scenario's `scale` allows, too.
+        // The scenario key `scale` has the same limit.
         if !(self.scale > 0.0 && self.scale <= 1e6) {
             let scale = self.scale;
             return Err(Failure::asked(format!(
@@ -142,7 +142,7 @@ impl Convert {
         let until = self.until.unwrap_or(Span::MAX);
         if self.from >= until {
             return Err(Failure::asked(format!(
-                "--until: expected more than --from {}, found {until}",
+                "--until: expected a time after --from {}, found {until}",
                 self.from
             )));
         }
@@ -154,7 +154,7 @@ impl Convert {
                 let rows = trace.duration().as_nanos() / self.bin.as_nanos();
                 if rows > MOST_ROWS {
                     return Err(Failure::asked(format!(
-                        "--bin: {} would make {rows} rows; take a longer one",
+                        "--bin: {} would make {rows} rows, more than {MOST_ROWS}; use a longer interval",
                         self.bin
                     )));
                 }
@@ -164,7 +164,7 @@ impl Convert {
         output::line(format!("{}: {}", self.out.display(), described(&trace)))
     }
 
-    /// What is read.
+    /// Reads the input as a trace.
     fn source(&self) -> Result<Trace, Failure> {
         let mut library = self.folder.traces();
         let name = self.from_file.as_str();
@@ -201,7 +201,7 @@ impl Convert {
         let series = read_log(&path, &log, &mut watcher(name))?;
         series.trace().map_err(|error| {
             Failure::asked(format!(
-                "{}: its rates give no trace ({error}); are the units of rate and time right?",
+                "{}: cannot make a trace of its rates ({error}); check the units of rate and time",
                 path.display()
             ))
         })
@@ -214,7 +214,7 @@ impl Convert {
         Ok(match guess(path)? {
             Some("ucc-5g") => Format::Ucc5g,
             Some("pairs") => Format::Pairs,
-            // What is neither is told by the parser of traces, with its line.
+            // For anything else the parser of traces reports the line that it cannot read.
             Some(_) => Format::Mahimahi,
             None if path.to_string_lossy().contains(".csv") => {
                 return Err(missing("--rate-column", "the column of rates"));
@@ -247,5 +247,5 @@ fn missing(name: &str, what: &str) -> Failure {
 
 fn no_unit() -> Failure {
     let names = RateUnit::NAMES.join(", ");
-    Failure::asked(format!("a log needs --rate-unit, what its rates count: one of {names}"))
+    Failure::asked(format!("a log needs --rate-unit, the unit of its rates: one of {names}"))
 }

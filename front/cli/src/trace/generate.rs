@@ -13,9 +13,9 @@ use crate::output;
 
 /// Generate a trace from a model of a cellular link, or of a constant rate
 ///
-/// The same model, parameters, duration and seed give the same bytes on any machine. The capacity is
-/// a mean times slow shadowing times fast fading, limited to the cell's peak, with outages, in the milliseconds in which the
-/// scheduler serves this user. docs/traces.md lists the default parameters of each model.
+/// The same model, parameters, duration and seed give the same bytes on any machine. The capacity is the mean multiplied by slow
+/// shadowing and fast fading, and limited to the cell's peak. It is zero during outages and in milliseconds in which the scheduler
+/// serves other users. docs/traces.md lists the default parameters of each model.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace trace generate --model lte --duration 120s --seed 1 --out lte.down\n  \
@@ -25,10 +25,10 @@ pub struct Generate {
     /// Kind of link
     #[arg(long, value_enum, default_value_t = Model::Lte)]
     model: Model,
-    /// Length
+    /// Duration of the trace
     #[arg(long, value_name = "TIME", default_value = "120s")]
     duration: Span,
-    /// Seed of every random choice
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// File to write; gzipped if its name ends in .gz
@@ -49,7 +49,7 @@ enum Model {
     Umts,
     /// 5G downlink below 6 GHz on the move: 100 Mbit/s
     Nr,
-    /// The same rate all the time
+    /// A constant rate
     Constant,
 }
 
@@ -58,16 +58,16 @@ struct Cellular {
     /// Mean capacity, outages included
     #[arg(long, value_name = "RATE")]
     mean: Option<Rate>,
-    /// Most that the cell gives to one user
+    /// Highest rate that the cell gives to one user
     #[arg(long, value_name = "RATE")]
     peak: Option<Rate>,
-    /// Deviation of the logarithm of slow shadowing
+    /// Standard deviation of the logarithm of slow shadowing
     #[arg(long, value_name = "X")]
     shadowing: Option<f64>,
     /// Time after which the correlation of shadowing has fallen to 1/e
     #[arg(long, value_name = "TIME")]
     shadowing_memory: Option<Span>,
-    /// Deviation of the logarithm of fast fading
+    /// Standard deviation of the logarithm of fast fading
     #[arg(long, value_name = "X")]
     fading: Option<f64>,
     /// Time after which the correlation of fading has fallen to 1/e
@@ -82,7 +82,7 @@ struct Cellular {
     /// Longest outage
     #[arg(long, value_name = "TIME", conflicts_with = "no_outages")]
     longest_outage: Option<Span>,
-    /// No outages at all
+    /// Generate no outages
     #[arg(long)]
     no_outages: bool,
     /// Share of milliseconds in which this user is served, above 0 and up to 1
@@ -91,7 +91,7 @@ struct Cellular {
 }
 
 impl Cellular {
-    /// The names of those that are given.
+    /// Names of the options that the user gave.
     fn given(&self) -> Vec<&'static str> {
         let all = [
             ("--mean", self.mean.is_some()),
@@ -109,9 +109,9 @@ impl Cellular {
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
     }
 
-    /// The model with what was given in place of its own.
+    /// The model with the user's parameters in place of its defaults.
     fn change(&self, model: CellularModel) -> Result<CellularModel, Failure> {
-        /// A factor of e^5 between deviations is no link any more.
+        /// A standard deviation is a factor of e^5 = 148; links do not vary more. Ours.
         const MOST_DEVIATION: f64 = 5.0;
         let within = |name: &str, value: f64, low: f64, high: f64| {
             if value >= low && value <= high {
@@ -120,7 +120,7 @@ impl Cellular {
             Err(Failure::asked(format!("{name}: expected a number from {low} to {high}, found {value}")))
         };
         let mean = self.mean.unwrap_or(model.mean);
-        // A faster mean than the model's keeps the model's room above it, unless the peak is given too.
+        // Without --peak, a changed mean keeps the model's ratio of peak to mean.
         let room = model.peak.ratio(model.mean);
         let peak = self.peak.unwrap_or(if self.mean.is_some() { mean.mul_f64(room) } else { model.peak });
         let changed = CellularModel {
@@ -172,7 +172,10 @@ impl Generate {
             Model::Constant => None,
         };
         let too_long = |error| {
-            Failure::asked(format!("{} at this rate cannot be held in a trace: {error}", self.duration))
+            Failure::asked(format!(
+                "--duration: {} at this rate do not fit into a trace: {error}",
+                self.duration
+            ))
         };
         let trace = match (model, self.rate) {
             (Some(model), None) => {
@@ -181,13 +184,13 @@ impl Generate {
             }
             (Some(_), Some(_)) => {
                 return Err(Failure::asked(
-                    "--rate belongs to --model constant; the cellular models have --mean",
+                    "--rate is for --model constant; with a cellular model, use --mean",
                 ));
             }
             (None, Some(rate)) => {
                 if let Some(name) = self.cellular.given().first() {
                     return Err(Failure::asked(format!(
-                        "{name} belongs to the cellular models; --model constant has --rate alone"
+                        "{name} is for the cellular models; with --model constant, use --rate"
                     )));
                 }
                 constant(rate, self.duration).map_err(too_long)?

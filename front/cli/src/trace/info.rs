@@ -12,14 +12,14 @@ use crate::output;
 
 /// Show what traces contain: length, rates, stalls, hash
 ///
-/// Rates count 1500 B (12 kbit) for each opportunity. The worst and the best second are whole ones. A stall is a gap of
-/// more than 1 s between two opportunities. The hash is of the uncompressed bytes.
+/// A rate counts 1500 B (12 kbit) for each opportunity. The worst and the best second are taken among whole seconds. A stall is a
+/// gap of more than 1 s between two opportunities. The hash is that of the uncompressed bytes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace trace info builtin:lte builtin:umts builtin:nr\n  \
     ranpace trace info --json builtin:lte")]
 pub struct Info {
-    /// Files of delivery opportunities, plain or gzipped; names of the built-in traces
+    /// Files of delivery opportunities, plain or gzipped, or names of built-in traces
     #[arg(value_name = "FILE|builtin:NAME", required = true)]
     files: Vec<String>,
     /// Print JSON, with the values in bit/s and seconds
@@ -29,7 +29,7 @@ pub struct Info {
     folder: Folder,
 }
 
-/// What is told of a trace.
+/// A row of the table: the figures of one trace.
 #[derive(Serialize)]
 struct Row<'a> {
     file: &'a str,
@@ -106,7 +106,7 @@ impl Info {
     pub fn run(self) -> Result<(), Failure> {
         let mut library = self.folder.traces();
         let (mut rows, mut failure) = (Vec::new(), None);
-        // One bad file of many hides nothing of the others.
+        // A file that cannot be read does not hide the rows of the others.
         for name in &self.files {
             match read(name, &mut library) {
                 Ok(found) => rows.push(Row::of(name, found)),
@@ -124,7 +124,7 @@ impl Info {
                 let mut table = TextTable::new(HEAD.map(|(title, unit)| (title.to_owned(), unit.to_owned())));
                 rows.iter().for_each(|row| table.push(row.cells()));
                 output::line(table.to_string())?;
-                // As sha256sum writes and checks it.
+                // In the format that `sha256sum --check` reads.
                 output::line("SHA-256 of the uncompressed bytes:")?;
                 rows.iter().try_for_each(|row| output::line(format!("{}  {}", row.sha256, row.file)))?;
             }

@@ -8,7 +8,7 @@ use super::{Folder, read};
 use crate::failure::Failure;
 use crate::output;
 
-/// Draw a trace: capacity over time, the distribution of its seconds, its gaps
+/// Plot a trace: capacity over time, the distribution of its rates per second, and its gaps
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace trace plot builtin:lte --out lte.html\n  \
@@ -17,7 +17,7 @@ pub struct Plot {
     /// A file of delivery opportunities, plain or gzipped, or the name of a built-in trace
     #[arg(value_name = "FILE|builtin:NAME")]
     file: String,
-    /// File to write: a drawing (.svg), or a self-contained page (.html)
+    /// File to write: a plot (.svg) or a self-contained page (.html)
     #[arg(long, value_name = "FILE.svg|FILE.html")]
     out: PathBuf,
     #[command(flatten)]

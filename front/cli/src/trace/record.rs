@@ -16,21 +16,21 @@ use crate::common::say;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// Longest recording. Ours: it costs a gigabyte at 2 Mbit/s.
+/// Longest recording; it transfers 900 MB at 2 Mbit/s. Ours.
 const LONGEST: Span = Span::from_secs(3_600);
-/// Most packets under way that can be asked for: 150 MB.
+/// Largest --window: 100,000 packets of 1500 B are 150 MB.
 const MOST_PACKETS: u64 = 100_000;
 
 /// Record a real link by keeping it busy, as the Saturator does (Winstein et al., NSDI 2013)
 ///
-/// The sender keeps so many packets under way that a queue always stands before the link (round trips of 750 ms to 3 s), and
-/// the receiver records when packets arrive. Start the receiver first, at the far end of the link. Recording costs as much
-/// data as the link can carry. The sender sends only to the receiver that you name, and only after it has answered.
+/// The sender keeps enough packets in flight that the link always has a queue (round trips of 750 ms to 3 s), and the receiver
+/// records when packets arrive. Start the receiver first, at the far end of the link. A recording transfers as much data as the
+/// link can carry. The sender sends only to the receiver that you name, and only after that receiver has answered.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     on the phone's side:    ranpace trace record receive --listen 0.0.0.0:9000 --out drive.down --time 60s\n  \
     on the server's side:   ranpace trace record send --to 203.0.113.5:9000 --time 60s\n\
-    For the uplink, exchange the two. Ctrl-C ends either; what was recorded is kept.")]
+    For the uplink, exchange the two. Ctrl-C stops either side; the receiver keeps what it has recorded.")]
 pub struct Record {
     #[command(subcommand)]
     side: Side,
@@ -56,13 +56,13 @@ struct Receive {
     /// File to write the trace to; gzipped if its name ends in .gz
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// How long to record, from the first packet
+    /// Duration of the recording, from the first packet on
     #[arg(long, value_name = "TIME", default_value = "60s")]
     time: Span,
-    /// How long to wait for a sender
+    /// Longest time to wait for a sender
     #[arg(long, value_name = "TIME", default_value = "10min")]
     wait: Span,
-    /// Also keep the beginning, before a queue stood before the link
+    /// Keep the beginning too, before the link had a queue
     #[arg(long)]
     keep_start: bool,
 }
@@ -72,13 +72,13 @@ struct Send {
     /// Address (or name) and port of the receiver
     #[arg(long, value_name = "ADDR:PORT")]
     to: String,
-    /// How long to send
+    /// Time for which to send
     #[arg(long, value_name = "TIME", default_value = "60s")]
     time: Span,
-    /// Bytes of a packet, IP header included, from 100 to 1500
+    /// Size of a packet in bytes, including the IP header, from 100 to 1500
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u64).range(100..=1500))]
     packet: u64,
-    /// Limit of packets under way; a link needs its rate x 1 s / 1500 B
+    /// Largest number of packets in flight; a link needs its rate x 1 s / 1500 B
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(Window::LEAST..=MOST_PACKETS))]
     window: u64,
 }
@@ -114,11 +114,11 @@ fn checked(time: Span) -> Result<Span, Failure> {
 impl Receive {
     fn run(self) -> Result<(), Failure> {
         let time = checked(self.time)?;
-        // Told before an hour of recording, not after it.
+        // Created first, so that an unwritable path is reported before the recording and not after it.
         let out = OutputFile::create(&self.out)?;
         let stop = interrupt::flag();
         say(&format!(
-            "waiting for a sender on {}; `ranpace trace record send --to ...` at the other end",
+            "waiting for a sender on {}; run `ranpace trace record send --to ...` at the other end",
             self.listen
         ));
         let bar = Progress::new(time.as_millis(), "ms recorded");
@@ -138,7 +138,7 @@ impl Receive {
         if recording.packets == 0 {
             return Err(if is_late {
                 Failure::asked(format!(
-                    "no sender came within {}; is {} reachable from there?",
+                    "no sender connected within {}; check that it can reach {}",
                     self.wait, self.listen
                 ))
             } else {
@@ -149,20 +149,17 @@ impl Receive {
         out.write_trace(&trace)?;
         output::line(format!("{}: {}", self.out.display(), described(&trace)))?;
         if recording.lost > 0 {
-            say(&format!(
-                "{} packets did not arrive, or arrived after others that were sent later",
-                recording.lost
-            ));
+            say(&format!("{} packets were lost or reordered", recording.lost));
         }
         if recording.saturated_from.is_none() {
             say(
-                "note: the round trip never reached 750 ms, so no queue stood before the link: this trace says what the \
-                 sender sent, not what the link could carry; give the sender a larger --window",
+                "note: the round trip never reached 750 ms, so the link had no queue, and this trace shows what the sender \
+                 sent, not what the link could carry; give the sender a larger --window",
             );
         }
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted(format!(
-                "stopped; what was recorded is in {}",
+                "stopped; the recording until then is in {}",
                 self.out.display()
             )));
         }
@@ -170,12 +167,12 @@ impl Receive {
     }
 }
 
-/// The trace from when the link had a queue, or from the first packet if it never had one or the beginning is wanted.
+/// The trace from the time at which the link first had a queue; from the first packet if it never had one, or with `keep_start`.
 fn trace_of(recording: &Recording, keep_start: bool) -> Result<Trace, Failure> {
     let from = recording.saturated_from.filter(|_| !keep_start).unwrap_or(0);
     let kept = recording.arrivals.iter().filter(|(ms, _)| *ms >= from).map(|(ms, count)| (ms - from, *count));
     Trace::from_counts(kept)
-        .map_err(|error| Failure::asked(format!("too little was recorded for a trace: {error}")))
+        .map_err(|error| Failure::asked(format!("the recording is too short for a trace: {error}")))
 }
 
 impl Send {
@@ -203,14 +200,16 @@ impl Send {
         drop(bar);
         match ended {
             _ if stop.load(Ordering::Relaxed) => {
-                Err(Failure::Interrupted("stopped; the receiver keeps what came".to_owned()))
+                Err(Failure::Interrupted("stopped; the receiver keeps what it has recorded".to_owned()))
             }
-            Ended::Done | Ended::Dismissed => output::line(format!("done: kept the link to {address} busy")),
+            Ended::Done | Ended::Dismissed => {
+                output::line(format!("done: the link to {address} was kept busy"))
+            }
             Ended::Nobody => Err(Failure::asked(format!(
-                "nobody answered at {address}; start `ranpace trace record receive` there first, and let UDP through"
+                "no answer from {address}; start `ranpace trace record receive` there first, and allow UDP to its port"
             ))),
             Ended::Silence => Err(Failure::asked(format!(
-                "{address} fell silent after {:.1} s and stayed so for 30 s; the receiver keeps what came",
+                "{address} sent nothing for 30 s after {:.1} s; the receiver keeps what it has recorded",
                 sent as f64 / 1000.0
             ))),
         }

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sight_left_to_chance_is_the_more_probable_one() {
+    fn random_line_of_sight_takes_the_more_probable_state() {
         let found = view("nr", 10.0, 410.0, 200.0, 0).unwrap();
         let clear: Vec<_> = found.rows.iter().map(|row| row.clear).collect();
         assert_eq!(clear, [Some(true), Some(false), Some(false)]);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn every_preset_can_be_looked_at_and_is_no_faster_farther_away() {
+    fn every_preset_is_viewable_and_rates_fall_with_distance() {
         for preset in &ranpace_scenario::cells::PRESETS {
             let found = view(preset.name, 20.0, 1020.0, 250.0, 3).unwrap();
             let rates: Vec<f64> = found.rows.iter().map(|row| row.median.downlink.rate_bit_s).collect();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_that_make_no_sense_are_refused() {
+    fn invalid_distances_are_refused() {
         for (from, to, step, draws, expected) in [
             (300.0, 100.0, 10.0, 0, "--to: expected --from (300m) or more, found 100m"),
             (0.0, 100.0, 10.0, 0, "--from: expected 1m to 100km, found 0m"),

@@ -243,7 +243,7 @@ mod tests {
     use ranpace_units::Span;
 
     #[test]
-    fn pictures_are_whole_and_need_nothing_else() {
+    fn pictures_are_complete_and_self_contained() {
         let subject = Subject::preset("zhong-lte-ch6").unwrap();
         let moments = Moments { time: Span::SECOND, every: Span::from_millis(10), seed: 1 };
         let distances = Distances { from_m: 100.0, to_m: 1500.0, step_m: 100.0, draws: 5, seed: 1 };

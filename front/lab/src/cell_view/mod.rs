@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_values_that_came() {
+    fn quantiles_are_observed_values() {
         let values = [1.0, 2.0, 3.0, 4.0];
         assert_eq!(
             [0.0, 0.25, 0.5, 0.51, 0.95, 1.0].map(|share| quantile(&values, share)),

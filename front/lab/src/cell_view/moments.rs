@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_who_stands_varies_by_fading_alone() {
+    fn static_user_varies_only_by_fading() {
         let subject = Subject::preset("lte").unwrap();
         let found = moments("2s", "1ms").view(&subject).unwrap();
         assert_eq!(found.looks.len(), 2000);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_too_far_away_is_out_of_range() {
+    fn distant_user_is_out_of_range() {
         let subject = Subject::preset("zhong-lte-ch6").unwrap();
         let far = subject.standing_away(20_000.0).unwrap();
         let found = moments("1s", "10ms").view(&far).unwrap();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_make_no_sense_are_refused() {
+    fn invalid_times_are_refused() {
         let subject = Subject::preset("lte").unwrap();
         for (time, every, expected) in [
             ("10s", "100us", "--every: expected a slot (1ms) or more, found 100us"),

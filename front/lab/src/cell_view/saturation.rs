@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_and_too_many_are_refused() {
+    fn zero_and_too_many_users_are_refused() {
         for users in [0, 101] {
             let error = view("lte", users, "1s").unwrap_err().to_string();
             assert_eq!(error, format!("--saturate: expected 1 to 100, found {users}"));

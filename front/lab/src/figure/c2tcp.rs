@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_judged_where_the_deaf_second_does_not_exceed_them() {
+    fn bounds_are_judged_only_above_the_deaf_second() {
         // At 500 packets/s a deaf second has 2/3 sqrt(16 / 7500) = 30.8 ms: more than equation 15 with 10 ms and alpha 1.25
         // (22.5 ms), less than with alpha 2 (36 ms).
         let places = |alpha| [("rtt", "10ms"), ("pps", "500"), ("alpha", alpha)];

@@ -98,7 +98,7 @@ mod tests {
 
     /// STARTUP for 1 s with rBW growing by a quarter in each RTT of 100 ms from 0.2 s on; then NORMAL, GROW, NORMAL, DRAIN.
     #[test]
-    fn states_and_growth_are_seen() {
+    fn states_and_growth_are_extracted_from_series() {
         let state = |row: usize| match row {
             ..100 => 0.0,
             100..150 => 1.0,

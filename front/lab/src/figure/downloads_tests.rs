@@ -8,7 +8,7 @@ use super::*;
 use crate::synthetic;
 
 #[test]
-fn while_all_run_counts_what_came_until_the_first_ends() {
+fn while_all_run_counts_bytes_until_the_first_flow_ends() {
     let mut run = synthetic::run_of(&["newreno", "vegas"], 1);
     for (index, flow) in run.flows.iter_mut().enumerate() {
         // Both start at 0: one ends after 2 s, and then the other has twice as much.
@@ -37,7 +37,7 @@ fn while_all_run_counts_what_came_until_the_first_ends() {
 }
 
 #[test]
-fn as_sockets_see_it_the_wait_in_the_proxy_is_not_in_the_rtt() {
+fn socket_rtt_excludes_the_wait_in_the_proxy() {
     let mut run = synthetic::run_of(&["cubic"], 1);
     let of = |ms: u64| Distribution { count: 1, mean: Span::from_millis(ms), ..Distribution::default() };
     let flow = &mut run.flows[0];

@@ -77,7 +77,7 @@ fn shares_are_those_of_the_window_and_a_newcomer_counts_from_its_first_second_on
 }
 
 #[test]
-fn times_with_a_queue_go_by_what_the_link_carries_at_that_time() {
+fn queue_time_uses_the_link_rate_of_that_time() {
     let of = [("1", run(&[&[]]))];
     for (text, expected) in [
         ("figure = \"longest_queued\"", 6.0), // from 2 to 8 s
@@ -90,7 +90,7 @@ fn times_with_a_queue_go_by_what_the_link_carries_at_that_time() {
 }
 
 #[test]
-fn times_without_a_minimal_rtt_go_on_to_the_end_of_the_window() {
+fn time_without_minimal_rtt_lasts_to_the_end_of_the_window() {
     // Within 105 ms at 4.0 and 6.5 s, and once more between the samples at 8.0 s, where the record is too large at first.
     let rtt: At = |time| if close(time, 4.0) || close(time, 6.5) { 0.104 } else { 0.15 };
     let hits: At = |time| f64::from(u8::from(time > 4.75)) + f64::from(u8::from(time > 7.95));

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_a_name_or_begins_so() {
+    fn group_matches_exact_name_or_prefix() {
         let mut flow = synthetic::run("cubic", 1).flows.remove(0);
         for (name, expected) in
             [("up", true), ("up one", true), ("up.2", true), ("upper", false), ("a up", false)]

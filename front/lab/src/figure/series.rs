@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_rises_while_the_other_falls_is_correlated_by_minus_1() {
+    fn opposite_series_correlate_by_minus_1() {
         assert!((correlation(&[(1.0, 6.0), (2.0, 4.0), (3.0, 2.0)]).unwrap() + 1.0).abs() < 1e-12);
         assert!((correlation(&[(1.0, 5.0), (2.0, 8.0)]).unwrap() - 1.0).abs() < 1e-12);
         assert_eq!(correlation(&[(1.0, 5.0), (2.0, 5.0)]), None);

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_as_the_thesis_defines_them() {
+    fn figures_match_the_definitions_of_the_thesis() {
         let run = run();
         let third = 1.0 / 3.0;
         let of = |name| Figure::named(name).unwrap().of(&run);

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lag_that_chance_could_give_is_none() {
+    fn lag_within_chance_is_reported_as_none() {
         // From 1.5 s on 3.5 s are 70 reports of 50 ms: three deviations are 0.36.
         let mut run = run();
         let noise = |row: usize| ((row * 7_919 + row * row * 104_729) % 1_009) as f64;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_correlates_with_nothing() {
+    fn constant_series_has_no_correlation() {
         assert_eq!(correlation(&[(1.0, 2.0), (1.0, 3.0)]), None);
         assert!((correlation(&[(1.0, 2.0), (2.0, 4.0), (3.0, 6.0)]).unwrap() - 1.0).abs() < 1e-12);
         assert_eq!(trailing(&[1.0, 3.0, 5.0], 2), [1.0, 2.0, 4.0]);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_show_still_gives_an_axis() {
+    fn empty_range_still_has_an_axis() {
         for axis in [
             Axis::from_zero("rate", Quantity::Rate, []),
             Axis::from_zero("rate", Quantity::Rate, [f64::NAN]),

@@ -29,7 +29,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn peaks_and_gaps_stay() {
+    fn thinning_keeps_peaks_and_gaps() {
         let mut points: Vec<(f64, f64)> = (0..10_000).map(|x| (f64::from(x), 1.0)).collect();
         points[1_234].1 = 99.0;
         points[5_678].1 = -99.0;

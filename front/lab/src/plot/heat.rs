@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_is_darkest_and_what_is_no_number_stays_white() {
+    fn smallest_value_is_darkest_and_nan_is_white() {
         let svg = map(vec![vec![1.0, 2.0], vec![f64::NAN, 3.0]]);
         let cells = |colour: Colour| svg.to_lowercase().matches(&colour.hex()).count();
         // Each end is in the plane and in the legend.

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_is_not_drawn() {
+    fn missing_values_are_not_drawn() {
         let colour = Colour(1, 2, 3);
         let nothing = f64::NAN;
         let marks = vec![

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn many_values_are_shown_by_their_ends() {
+    fn many_values_are_shown_as_their_range() {
         let of = |text: &str| range(&parts(text));
         assert_eq!(of("a 0.5 [0.4, 0.6], b 0.2, c 0.9"), "0.2 to 0.9");
         assert_eq!(of("a 12 ms, b 3 ms"), "3 to 12 ms");
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_varies_there_is_no_interval() {
+    fn constant_values_have_no_interval() {
         for (text, expected) in [
             ("a 0.24 [0.24, 0.24], b 0.5 [0.4, 0.6]", "a 0.24, b 0.5 [0.4, 0.6]"),
             ("3.1 ± 0; text: 2 ± 0.1", "3.1; text: 2 ± 0.1"),

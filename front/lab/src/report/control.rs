@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn only_controls_that_say_what_they_aim_at_have_panels() {
+    fn only_controls_with_a_target_have_panels() {
         let mut run = synthetic::run("cubic", 1);
         assert_eq!(page(&run), "");
         let rows = run.flows[0].series.get("time_s").unwrap().len();

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_sources_do_not_count() {
+    fn flows_without_congestion_control_are_excluded() {
         let run = synthetic::run_of(&["cubic", "udp"], 1);
         assert_eq!(flows(&run).len(), 1);
         assert_eq!(sum(&run, "goodput_bit_s"), column(&run.flows[0].series, "goodput_bit_s"));

@@ -103,7 +103,7 @@ mod tests {
     use crate::synthetic;
 
     #[test]
-    fn of_ten_thousand_rows_two_thousand_are_shown_soon() {
+    fn ten_thousand_rows_are_cut_to_two_thousand_quickly() {
         let one = CompareRow::of("cubic", &[&synthetic::run("cubic", 1)]);
         let row = |index: usize| {
             let mut row = one.clone().with("goodput_bit_s", 1e6 + index as f64 * 1e3);

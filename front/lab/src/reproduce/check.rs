@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contradictions_are_refused() {
+    fn contradictory_settings_are_refused() {
         for (case, from, to, expected) in [
             ("unknown key", "title = \"t\"", "titel = \"t\"", "titel"),
             ("unknown key of a measure", "of = \"x\"", "of = \"x\", off = \"x\"", "off"),

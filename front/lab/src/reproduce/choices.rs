@@ -178,7 +178,7 @@ mod tests {
     use crate::synthetic;
 
     #[test]
-    fn a_choice_is_made_by_published_figures_and_every_run_is_played_once() {
+    fn choice_minimises_the_error_and_plays_each_run_once() {
         let experiment = Experiment::parse(
             r#"
             id = "000-a1"

@@ -466,7 +466,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_experiment_answers_to_its_names() {
+    fn experiment_is_found_by_name_and_alias() {
         let experiment = Experiment::parse(SMALL, "small").unwrap();
         for (name, expected) in [
             ("000", true),
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_combined() {
+    fn variation_plays_every_combination_of_values() {
         let list = |values: [&str; 2]| values.map(Toml::from).to_vec();
         let set = BTreeMap::from([("b".to_owned(), list(["1", "2"])), ("a".to_owned(), list(["x", "y"]))]);
         let variation =
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_are_combined() {
+    fn sensitivity_plays_every_combination_of_switches() {
         let sensitivity = Sensitivity {
             cc: String::new(),
             switches: vec![vec!["a=1".into(), "a=2".into()], vec!["b=1".into(), "b=2".into()]],

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_changes_what_it_names_and_nothing_else() {
+    fn patch_changes_only_the_named_values() {
         for (case, patch, from, to) in [
             ("a key", "duration = \"9s\"", "\"30s\"", "\"9s\""),
             ("a new key", "seed = 4", "duration = \"30s\"\n", "duration = \"30s\"\nseed = 4\n"),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_names_what_is_not_there_is_refused() {
+    fn patch_of_a_missing_entry_is_refused() {
         for (case, patch, expected) in [
             ("an element", "[flow.c]\ncc = \"x\"", "flow: there is no element \"c\"; there are: a, b"),
             ("a list", "[proxy.edge]\nkind = \"x\"", "proxy: the scenario has no [[proxy]]"),

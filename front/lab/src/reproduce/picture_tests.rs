@@ -120,7 +120,7 @@ fn every_form_is_drawn() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_picture_is_refused() {
     for (case, from, to, expected) in [
         ("unknown unit", "unit = \"ms\"", "unit = \"msec\"", "no unit \"msec\"; known are Gbit/s"),
         ("unknown scheme", "x@10MB", "z@10MB", "no scheme \"z\""),
@@ -148,7 +148,7 @@ fn what_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn quantiles_are_values_that_occur() {
+fn quantiles_are_points_of_the_distribution() {
     let function = [(1.0, 0.0), (1.0, 0.25), (2.0, 0.5), (4.0, 1.0)];
     assert_eq!([0.05, 0.5, 0.51, 1.0].map(|share| quantile(&function, share)), [1.0, 2.0, 4.0, 4.0]);
     assert!(quantile(&[], 0.5).is_nan());

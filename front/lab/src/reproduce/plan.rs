@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheme_is_the_scenario_with_its_patches_and_those_of_the_schemes_that_it_is_like() {
+    fn scheme_applies_inherited_patches_then_its_own() {
         let plain = r#"name = "000-a1-small plain drop 1"
 duration = "20s"
 seed = 101

@@ -271,7 +271,7 @@ mod tests {
         measure = { figure = \"share\", of = \"x\" }\nat_least = 3\n";
 
     #[test]
-    fn a_page_has_no_table_that_is_wider_than_it_can_show() {
+    fn tables_of_a_page_fit_its_width() {
         for (columns, kept) in [(MOST_COLUMNS, MOST_COLUMNS), (MOST_COLUMNS + 1, FIRST_COLUMNS)] {
             let head = (0..columns).map(|column| (format!("c{column}."), String::new())).collect();
             let rows = vec![(0..columns).map(|column| format!("v{column}.")).collect()];
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_another_state_of_the_experiment_is_outdated() {
+    fn record_of_changed_experiment_is_outdated() {
         let matches = |text: &str| record().matches(&Experiment::parse(text, "test").unwrap());
         assert!(matches(EXPERIMENT).is_ok());
         for (from, to) in [

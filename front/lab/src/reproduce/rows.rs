@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_with_rows_is_several() {
+    fn repeated_section_becomes_an_array() {
         let shown =
             |section: &Section| format!("{} {:?} {}", section.id, section.most, section.list.concat());
         for (case, text, expected) in [
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_name_the_place_and_the_cause() {
         for (text, expected) in [
             ("id = \"a\"\nmast = 1", "\"a\": unknown field `mast`"),
             ("id = \"a\"\neach = [{ mast = 1 }]", "\"a\": unknown field `mast`"),

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_is_written_as_it_was_read() {
+    fn document_round_trips_unchanged() {
         let text = r#"duration = "30s"
 seed = 7
 
@@ -272,7 +272,7 @@ period = "8ms"
     }
 
     #[test]
-    fn what_is_on_top_stands_before_all_sections() {
+    fn top_level_keys_precede_all_sections() {
         let table: Table = toml_edit::de::from_str("[rnis]\nstop = \"5s\"").unwrap();
         let mut table = table;
         table.insert("duration", "30s".into());

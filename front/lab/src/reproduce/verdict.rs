@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_robust_is_judged() {
+    fn only_robust_criteria_are_judged() {
         let mut cells = Cells::default();
         let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with("share", 0.5);
         cells.enter("x", "p", Ok(cell));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_reading_meets_and_another_misses_depends() {
+    fn row_met_by_only_some_readings_depends() {
         let mut cells = Cells::default();
         for (scheme, share) in [("x", 0.5), ("y", 0.7)] {
             let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with("share", share);

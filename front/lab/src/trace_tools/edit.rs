@@ -53,7 +53,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_part_begins_at_zero() {
+    fn cut_trace_begins_at_zero() {
         let trace = Trace::from_counts([(0, 2), (10, 1), (20, 3), (30, 1)]).unwrap();
         let part = |from, until| cut(&trace, Span::from_millis(from), Span::from_millis(until));
         let list = |trace: Trace| trace.iter().collect::<Vec<_>>();
@@ -67,14 +67,14 @@ mod tests {
     }
 
     #[test]
-    fn a_part_without_an_end_is_told_without_one() {
+    fn error_of_an_open_cut_names_no_end() {
         let trace = Trace::from_millis([30]).unwrap();
         let error = cut(&trace, Span::from_secs(10), Span::MAX).unwrap_err().to_string();
         assert_eq!(error, "nothing is left after 10s of a trace of 30ms: it has no opportunity there");
     }
 
     #[test]
-    fn threefold_is_three_of_each_and_evening_keeps_the_counts() {
+    fn tripled_counts_are_exact_and_even_keeps_counts() {
         let trace = Trace::from_counts([(1, 1), (4, 5), (109, 2)]).unwrap();
         assert_eq!(scaled(&trace, 3.0).unwrap(), Trace::from_counts([(1, 3), (4, 15), (109, 6)]).unwrap());
         let even = evened(&trace, Span::from_millis(60)).unwrap();
@@ -102,7 +102,7 @@ mod tests {
         }
 
         #[test]
-        fn a_part_has_what_lies_in_it(times in prop::collection::vec(0..500u64, 1..100), from in 0..400u64, length in 1..300u64) {
+        fn cut_trace_has_the_opportunities_of_its_interval(times in prop::collection::vec(0..500u64, 1..100), from in 0..400u64, length in 1..300u64) {
             let mut times = times;
             times.push(500);
             times.sort_unstable();

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_off_says_how_far_it_went() {
+    fn error_of_a_truncated_file_names_the_last_line_read() {
         let folder = tempfile::tempdir().unwrap();
         let (whole, cut) = (folder.path().join("whole.gz"), folder.path().join("cut.gz"));
         let trace = Trace::from_millis(1..100_000).unwrap();

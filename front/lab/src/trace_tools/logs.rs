@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_where_and_what_was_expected() {
+    fn refusals_name_the_line_and_the_expected_form() {
         let format = csv("DL_bitrate", seconds("time"));
         for (text, expected) in [
             ("", "line 1: the log ends here without any row with a rate"),

@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_held_is_refused() {
+    fn too_large_traces_are_refused() {
         assert!(constant(Rate::MAX, Span::SECOND).is_err());
         assert!(constant(Rate::from_mbit_per_s(1), Span::MAX).is_err());
         assert_eq!(constant(Rate::ZERO, Span::SECOND).unwrap().opportunities(), 1);

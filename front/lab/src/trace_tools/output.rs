@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_up_leaves_nothing_and_what_was_there_stays() {
+    fn abandoned_output_keeps_the_old_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");
         fs::write(&path, "old").unwrap();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_at_once() {
+    fn unwritable_output_is_reported_at_once() {
         let folder = tempfile::tempdir().unwrap();
         for path in [folder.path().to_owned(), folder.path().join("none/trace")] {
             let error = OutputFile::create(&path).unwrap_err();

@@ -179,7 +179,7 @@ mod tests {
     use ranpace_link::CellularModel;
 
     #[test]
-    fn a_picture_is_whole_and_needs_nothing_else() {
+    fn picture_is_complete_and_self_contained() {
         let trace = CellularModel::lte().generate(Span::from_secs(30), 1).unwrap();
         let picture = Picture { name: "a <trace>", trace: &trace };
         let (svg, page) = (picture.svg().unwrap(), picture.html().unwrap());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_even_traces_are_drawn_as_far_as_there_is_something() {
+    fn short_and_constant_traces_are_drawn() {
         for times in [vec![1], vec![5, 10, 15], vec![0, 900], (1..5_000).collect()] {
             let trace = Trace::from_millis(times).unwrap();
             assert!(Picture { name: "short", trace: &trace }.svg().unwrap().contains("Capacity"));

@@ -105,7 +105,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_left_over_is_carried_on() {
+    fn remainders_are_carried_to_the_next_interval() {
         // 18 kbit/s: a packet and a half a second.
         let series = RateSeries { interval: Span::SECOND, rates: vec![18e3, 18e3, 0.0, 12e3] };
         let trace = series.trace().unwrap();
@@ -123,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn rates_beyond_all_measure_are_refused() {
+    fn absurd_rates_are_refused() {
         let series = RateSeries { interval: Span::SECOND, rates: vec![1e300] };
         assert!(series.trace().is_err());
     }
 
     proptest! {
         #[test]
-        fn spreading_is_what_it_says(list in prop::collection::vec(0..400u64, 1..20), length in 1..120u64) {
+        fn even_spreads_the_opportunities_of_each_interval(list in prop::collection::vec(0..400u64, 1..20), length in 1..120u64) {
             let mut list = list;
             list.push(3); // something after 0 ms
             let mut times = Vec::new();

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sender_cannot_stop() {
+    fn window_never_closes_for_any_report() {
         let cx = context(Time::ZERO);
         let mut w = Window::new(10.0);
         pipe(Unit::Wire, 1, 100).apply(&cx, &mut w, 1.0, 2.0);

@@ -165,7 +165,7 @@ fn call_all(control: &mut dyn CongestionControl) {
 
 /// A hook new in the trait is first missed by the recorder; then every wrapper must be shown to forward it.
 #[test]
-fn who_stands_before_a_control_passes_every_hook_on() {
+fn decorators_and_guard_forward_every_hook() {
     let recorder = Recorder::default();
     call_all(&mut recorder.clone());
     let all = hooks("CongestionControl");
@@ -193,7 +193,7 @@ fn who_stands_before_a_control_passes_every_hook_on() {
 }
 
 #[test]
-fn decorators_pass_on_what_decorators_ask() {
+fn nested_decorators_forward_decorator_hooks() {
     let recorder = Recorder::default();
     let ask = |control: &mut dyn LossBased| {
         let cx = context(Time::from_secs(1));
@@ -211,7 +211,7 @@ fn decorators_pass_on_what_decorators_ask() {
 
 /// A decorator's view for its inner control applies to hooks that it does not define, too.
 #[test]
-fn what_is_passed_on_is_seen_as_the_decorator_shows_it() {
+fn forwarded_events_use_the_decorators_view() {
     #[derive(Debug)]
     struct Behind(Arc<Mutex<Vec<State>>>);
     impl CongestionControl for Behind {

@@ -124,7 +124,7 @@ struct Acked {
 
 /// Evidence against the PEP.
 #[derive(Clone, Copy, Debug, Default)]
-struct Doubts {
+struct PepEvidence {
     /// Smallest RTT to the PEP in the receiver's current round.
     round_rtt: Option<Span>,
     /// A loss of this round was attributed to the radio.
@@ -145,7 +145,7 @@ pub struct Mdcc {
     radio: Radio,
     ledger: Ledger,
     round: Round,
-    doubts: Doubts,
+    evidence: PepEvidence,
     started: bool,
     /// Congestion has occurred.
     met: bool,
@@ -156,7 +156,7 @@ pub struct Mdcc {
     unseen_since: Option<Time>,
     distrusted_until: Time,
     /// Until then nothing is retransmitted on the PEP's word: a packet was, and had not been missing.
-    gaps_doubted_until: Time,
+    gaps_distrusted_until: Time,
     /// For the report being processed: newly seen packets that count for growth, and the first missing one.
     newly_seen: u64,
     newly_missing: Option<u64>,
@@ -194,14 +194,14 @@ impl Mdcc {
             radio: Radio { window: Window::new(MIN_SSTHRESH), since: 0, undo: None },
             ledger: Ledger::default(),
             round: Round::new(),
-            doubts: Doubts::default(),
+            evidence: PepEvidence::default(),
             started: false,
             met: false,
             messages: 0,
             last_message: None,
             unseen_since: None,
             distrusted_until: Time::ZERO,
-            gaps_doubted_until: Time::ZERO,
+            gaps_distrusted_until: Time::ZERO,
             newly_seen: 0,
             newly_missing: None,
             acked: Acked::default(),
@@ -412,7 +412,7 @@ impl Mdcc {
         self.unseen_since = None;
         self.wired.srtt = Span::ZERO;
         self.wired.min_rtt = Span::MAX;
-        self.doubts = Doubts::default();
+        self.evidence = PepEvidence::default();
         // CUBIC has already answered marks counted meanwhile.
         self.marks = self.marks.map(|(counted, _)| (counted, counted));
         // The effective window stays as it is: a radio window that fell behind meanwhile restarts from it.
@@ -433,7 +433,7 @@ impl Mdcc {
         let wired = &mut self.wired;
         wired.srtt = if wired.srtt.is_zero() { rtt } else { (wired.srtt * 7 + rtt) / 8 };
         wired.min_rtt = wired.min_rtt.min(rtt);
-        self.doubts.round_rtt = Some(self.doubts.round_rtt.map_or(rtt, |least| least.min(rtt)));
+        self.evidence.round_rtt = Some(self.evidence.round_rtt.map_or(rtt, |least| least.min(rtt)));
         let sample = Sample {
             delivered: self.newly_seen,
             bytes: cx.mss * self.newly_seen,
@@ -470,22 +470,22 @@ impl Mdcc {
         }
         self.round.restart(cx);
         let base = self.wired.min_rtt;
-        let doubts = &mut self.doubts;
-        if doubts.radio_loss && base != Span::MAX {
+        let evidence = &mut self.evidence;
+        if evidence.radio_loss && base != Span::MAX {
             let tolerated = (base / 8).clamp(RISE.0, RISE.1);
-            let queue_before = doubts.round_rtt.is_some_and(|rtt| rtt > base + tolerated);
-            doubts.suspicious = if queue_before { doubts.suspicious + 1 } else { 0 };
+            let queue_before = evidence.round_rtt.is_some_and(|rtt| rtt > base + tolerated);
+            evidence.suspicious = if queue_before { evidence.suspicious + 1 } else { 0 };
         }
-        doubts.radio_loss = false;
-        doubts.round_rtt = None;
-        doubts.rounds += 1;
-        let invented = doubts.rounds >= JUDGED_ROUNDS && {
-            let invented = doubts.false_gaps > 0 && doubts.false_gaps >= doubts.true_gaps;
-            (doubts.rounds, doubts.false_gaps, doubts.true_gaps) = (0, 0, 0);
+        evidence.radio_loss = false;
+        evidence.round_rtt = None;
+        evidence.rounds += 1;
+        let invented = evidence.rounds >= JUDGED_ROUNDS && {
+            let invented = evidence.false_gaps > 0 && evidence.false_gaps >= evidence.true_gaps;
+            (evidence.rounds, evidence.false_gaps, evidence.true_gaps) = (0, 0, 0);
             invented
         };
-        if self.mode == Mode::Both && (invented || doubts.suspicious >= SUSPICIOUS_ROUNDS) {
-            doubts.suspicious = 0;
+        if self.mode == Mode::Both && (invented || evidence.suspicious >= SUSPICIOUS_ROUNDS) {
+            evidence.suspicious = 0;
             self.distrust(cx);
         }
     }
@@ -504,7 +504,7 @@ impl Mdcc {
             self.unseen_since.get_or_insert(packet.sent_at);
         }
         if called_missing {
-            self.doubts.false_gaps += 1;
+            self.evidence.false_gaps += 1;
             let was_cause = self.wired.undo.as_ref().is_some_and(|undo| undo.2 == Some(packet.number));
             if was_cause && self.mode == Mode::Alone {
                 // The window is the endpoint's, and CUBIC has no use for the RTTs to the PEP.
@@ -528,11 +528,11 @@ impl Mdcc {
             (Mode::Alone, _) => {}
             (_, Domain::Internet) => {
                 // With `early_retransmit` this may rest on the PEP's word alone; a `Spurious` outcome corrects the count.
-                self.doubts.true_gaps += 1;
+                self.evidence.true_gaps += 1;
                 self.lost[0] |= wired;
             }
             (_, Domain::Radio) => {
-                self.doubts.radio_loss = true;
+                self.evidence.radio_loss = true;
                 self.lost[1] |= radio;
             }
             (_, Domain::Unknown) => {
@@ -611,9 +611,9 @@ impl CongestionControl for Mdcc {
             PacketOutcome::Lost => self.on_lost(packet.number),
             // Only this outcome shows that a packet retransmitted on the PEP's word had not been missing.
             PacketOutcome::Spurious if self.settings.early_retransmit => {
-                self.doubts.true_gaps = self.doubts.true_gaps.saturating_sub(1);
-                self.doubts.false_gaps += 1;
-                self.gaps_doubted_until = cx.now + DISTRUST;
+                self.evidence.true_gaps = self.evidence.true_gaps.saturating_sub(1);
+                self.evidence.false_gaps += 1;
+                self.gaps_distrusted_until = cx.now + DISTRUST;
             }
             PacketOutcome::Spurious => {}
         }
@@ -786,7 +786,7 @@ impl CongestionControl for Mdcc {
     /// answered when its report came.
     fn believes_gaps(&self, now: Time) -> Option<Time> {
         let asked = self.settings.early_retransmit && self.mode == Mode::Both && !self.wired.srtt.is_zero();
-        let asked = asked && now >= self.gaps_doubted_until;
+        let asked = asked && now >= self.gaps_distrusted_until;
         asked.then(|| now - self.wired.srtt - self.wired.srtt / REORDERING)
     }
 

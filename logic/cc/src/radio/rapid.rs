@@ -322,7 +322,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         /// Whatever is allocated and whenever, a segment may be in flight and the pace is not zero.
         #[test]
-        fn the_sender_can_always_send(
+        fn window_never_closes_for_any_allocation(
             pacing in any::<bool>(),
             started in any::<bool>(),
             events in proptest::collection::vec((0..7u8, any::<u64>(), 0..5_usize), 1..200),

@@ -26,7 +26,7 @@
 //! * Safe Increase grows the window only while the window, not the application, is the limit (as RFC 7661);
 //! * a loss keeps the window within `W_max RTTmin / RTT_last`, with packet conservation until it is repaired. More than
 //!   [`POLICED`] lost in each of two consecutive RTTs without a queue means that the radio is not the bottleneck: see
-//!   [`police`];
+//!   [`policer_guard`];
 //! * a timeout leaves one segment until new data are acknowledged; then Max Start again, or CUBIC's slow start up to W_max /
 //!   2;
 //! * a mark is a PA step as if the RTT were 2 RTTmin; after an idle time of a timeout: Max Start again;
@@ -37,7 +37,7 @@
 //! `profile=thesis` is the thesis alone, for reproductions: 3.7 with its clamp, the utilisation as computed, no guards (a
 //! loss changes nothing, as in the author's code), no upper bound. Stale information is never used.
 
-mod police;
+mod policer_guard;
 mod radio;
 #[cfg(test)]
 mod several;
@@ -47,7 +47,7 @@ mod trial;
 
 use ranpace_units::{Rate, Span, Time};
 
-use self::police::Police;
+use self::policer_guard::PolicerGuard;
 use self::radio::Inputs;
 pub use self::radio::{Average, PMaxRule};
 use self::trial::{Finding, Trials, WindowOwner};
@@ -238,7 +238,7 @@ pub struct Sigma {
     /// When the last timeout fired, until new data are acknowledged; and until an RTT has been judged after it.
     timeout_at: Option<Time>,
     judge_rtt_after: Option<Time>,
-    police: Police,
+    policer_guard: PolicerGuard,
     trials: Option<Trials>,
 }
 
@@ -261,7 +261,7 @@ impl Sigma {
             repairing: None,
             timeout_at: None,
             judge_rtt_after: None,
-            police: Police::new(),
+            policer_guard: PolicerGuard::new(),
             trials: params.trials.then(Trials::new),
         }
     }
@@ -307,7 +307,7 @@ impl Sigma {
             _ => f64::MAX,
         };
         let trial = self.trials.as_ref().and_then(Trials::window).unwrap_or(0.0);
-        self.police.bound(segments.min(most).max(trial)).max(MIN_CWND)
+        self.policer_guard.bound(segments.min(most).max(trial)).max(MIN_CWND)
     }
 
     /// Enters Max Start with the current W_max; does nothing if that is unknown.
@@ -333,7 +333,7 @@ impl Sigma {
     /// SIGMA continues in Safe Increase from the current window.
     fn drive(&mut self, w: &mut Window) {
         self.mode = Mode::Safe;
-        self.police = Police::new();
+        self.policer_guard = PolicerGuard::new();
         (self.repairing, self.timeout_at) = (None, None);
         w.ssthresh = MIN_CWND;
         w.pacing = Pacing::Unlimited;
@@ -401,7 +401,7 @@ impl Sigma {
                 if is_open
                     && self.repairing.is_none()
                     && self.timeout_at.is_none()
-                    && self.police.cap().is_none() =>
+                    && self.policer_guard.cap().is_none() =>
             {
                 WindowOwner::Ready
             }
@@ -482,7 +482,7 @@ impl Sigma {
     }
 
     fn on_loss(&mut self, cx: &Context, w: &mut Window, event: &Congestion) {
-        self.police.on_lost(event.lost);
+        self.policer_guard.on_lost(event.lost);
         if self.mode == Mode::MaxStart {
             self.mode = Mode::Safe;
             w.pacing = Pacing::Unlimited;
@@ -579,7 +579,7 @@ impl CongestionControl for Sigma {
         }
         if self.params.guards {
             let queue = self.base_rtt().is_some_and(|base| self.last_rtt() >= base.mul_f64(QUEUE));
-            self.police.on_ack(cx, ack.delivered, queue, self.repairing.unwrap_or(w.cwnd));
+            self.policer_guard.on_ack(cx, ack.delivered, queue, self.repairing.unwrap_or(w.cwnd));
         }
         if self.timeout_at.is_some() {
             if ack.acked == 0 {
@@ -731,7 +731,7 @@ impl CongestionControl for Sigma {
         if let Some(base) = self.base_rtt() {
             show("min_rtt_s", base.as_secs_f64());
         }
-        if let Some(cap) = self.police.cap() {
+        if let Some(cap) = self.policer_guard.cap() {
             show("cap_segments", cap);
         }
         if let Some(trials) = &self.trials {

@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dip_for_the_minimal_rtt_is_shorter_than_in_linux() {
+    fn min_rtt_probe_is_shorter_than_in_linux() {
         let mut flow = Flow::new(Path::new(20.0, 40, 10_000), "bbr-zhong", 3);
         let (mut small, mut dips, mut last) = (Span::ZERO, 0, (Time::ZERO, false));
         flow.run_with(Time::from_secs(30), &mut |flow| {

@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_sent_is_the_forecast_less_the_queue() {
+    fn allowance_is_the_forecast_minus_the_queue() {
         let forecast =
             Forecast { at: Time::ZERO, tick: 1, accounted: 100, counts: [4, 10, 16, 22, 29, 36, 43, 50] };
         for (case, ms, sent, expected) in [

@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_of_which_nothing_is_told_does_not_stop_the_learning() {
+    fn packet_without_an_outcome_does_not_stop_learning() {
         let mut flow = Flow::new(Path::new(10.0, 40, 2_000), "vivace", 1);
         let control = core::mem::replace(&mut flow.control, Box::new(Vivace::new(0, 1, 0.0)));
         flow.control = Box::new(Forgetful(control));

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pep_that_comes_late_is_understood_from_its_first_report() {
+    fn late_pep_is_understood_from_its_first_report() {
         for (begin, new_epoch) in [(0, false), (40, true)] {
             let mut rig = Rig::default();
             for _ in 0..100 {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn with_more_than_sixteen_missing_a_new_epoch_is_wanted_and_the_old_one_is_given_up() {
+    fn more_than_sixteen_missing_requests_a_new_epoch() {
         let mut rig = Rig::default();
         for number in 0..60 {
             rig.send();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_were_never_sent_are_found_out() {
+    fn reports_of_unsent_packets_are_detected() {
         let mut rig = Rig::default();
         for _ in 0..10 {
             let number = rig.send();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_it_was_called_missing_counts_all_the_same() {
+    fn packet_seen_after_reported_missing_is_counted() {
         let mut rig = Rig::default();
         for _ in 0..10 {
             let number = rig.send();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_4096_are_remembered() {
+    fn at_most_4096_packets_are_remembered() {
         let mut rig = Rig::default();
         for _ in 0..5_000 {
             rig.send();
@@ -372,7 +372,7 @@ mod tests {
         /// Whatever is lost before the PEP or of its reports, and whenever the PEP starts or restarts: packets reported as seen
         /// were seen, packets reported as missing were not, each once, and no honest report is taken for a lie.
         #[test]
-        fn what_is_told_is_so(
+        fn reports_are_true_for_any_sequence(
             steps in prop::collection::vec((0..100u8, 0..100u8), 1..400),
             loss in 0..60u8,
             begin in 0..50usize,

@@ -95,7 +95,7 @@ fn a_flows_first_packets_are_reported_by_twos_and_later_ones_by_eights() {
 }
 
 #[test]
-fn a_gap_is_told_after_three_later_packets_and_a_millisecond() {
+fn gap_is_reported_after_three_later_packets_and_a_millisecond() {
     let mut rig = Rig::new(PepSettings::default());
     rig.agent.register(flow(1), 0);
     let segment = |rig: &mut Rig, us, number: u32| rig.segment(at(us), 1, number * 1_000, 1_000);
@@ -122,7 +122,7 @@ fn a_gap_is_told_after_three_later_packets_and_a_millisecond() {
 }
 
 #[test]
-fn more_gaps_than_can_be_told_begin_a_new_epoch() {
+fn more_gaps_than_a_report_holds_begin_a_new_epoch() {
     let mut rig = Rig::new(PepSettings::default());
     rig.agent.register(flow(1), 0);
     rig.segment(at(0), 1, 0, 1);
@@ -135,7 +135,7 @@ fn more_gaps_than_can_be_told_begin_a_new_epoch() {
 }
 
 #[test]
-fn sequence_numbers_begin_again_after_two_to_the_thirty_two() {
+fn sequence_numbers_wrap_at_two_to_the_thirty_two() {
     let mut gaps = Gaps::default();
     let start = u32::MAX - 1_500;
     for (place, expected) in [(0, 1_000u32), (2, 1_000), (1, 3_000)] {
@@ -146,7 +146,7 @@ fn sequence_numbers_begin_again_after_two_to_the_thirty_two() {
 }
 
 #[test]
-fn a_server_that_did_not_ask_hears_nothing_but_offers() {
+fn unsubscribed_server_gets_only_offers() {
     let settings = PepSettings { offers: true, ..PepSettings::default() };
     let mut pep = Pep::new(settings);
     pep.add_server(SERVER, SECRET, 5);
@@ -206,7 +206,7 @@ fn the_table_is_bounded_and_forgets_the_oldest() {
 }
 
 #[test]
-fn what_is_forged_replayed_flooded_or_unknown_is_refused() {
+fn forged_replayed_flooded_and_unknown_messages_are_refused() {
     let mut rig = Rig::new(PepSettings::default());
     rig.agent.register(flow(1), 0);
     rig.segment(at(0), 1, 0, 1_000);
@@ -243,7 +243,7 @@ fn what_is_forged_replayed_flooded_or_unknown_is_refused() {
 }
 
 #[test]
-fn a_pep_that_tells_what_cannot_be_is_not_listened_to_for_a_minute() {
+fn pep_with_impossible_reports_is_ignored_for_a_minute() {
     let mut agent = Agent::new(SECRET, 1, 5, wanted());
     for n in 0..9 {
         assert_eq!(
@@ -277,7 +277,7 @@ fn sizes_are_the_specifications() {
 }
 
 #[test]
-fn a_flow_that_was_forgotten_comes_again_in_a_later_epoch() {
+fn evicted_flow_returns_in_a_later_epoch() {
     let mut rig = Rig::new(PepSettings::default());
     rig.agent.register(flow(1), 0);
     for round in 0..3 {
@@ -342,7 +342,7 @@ fn an_epoch_that_the_server_asks_for_counts_from_zero() {
 proptest! {
     /// Any up to 16 of up to 4096 that are missing are found, in whatever order the rest came.
     #[test]
-    fn any_sixteen_missing_packets_are_found(
+    fn up_to_sixteen_missing_packets_are_identified(
         count in 1..600usize,
         missing in prop::collection::btree_set(0..600usize, 0..=POWERS),
         reversed in any::<bool>(),
@@ -371,7 +371,7 @@ proptest! {
 
     /// Each number is accepted once, in any order, and nothing older than 1024.
     #[test]
-    fn nothing_is_let_through_twice(numbers in prop::collection::vec(0..4_000u64, 0..2_000)) {
+    fn replay_window_accepts_no_message_twice(numbers in prop::collection::vec(0..4_000u64, 0..2_000)) {
         let mut replay = Replay::default();
         let mut seen = std::collections::BTreeSet::new();
         for number in numbers {
@@ -387,7 +387,7 @@ proptest! {
 
     /// A view lists what came, and reports nothing as missing that came.
     #[test]
-    fn gaps_are_what_is_missing(segments in prop::collection::vec((0..40u32, 1..4u32), 1..80)) {
+    fn gaps_are_the_missing_ranges(segments in prop::collection::vec((0..40u32, 1..4u32), 1..80)) {
         let mut gaps = Gaps::default();
         let mut came = [false; 64];
         prop_assert!(gaps.on_segment(at(0), 0, 0));

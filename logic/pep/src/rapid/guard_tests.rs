@@ -113,7 +113,7 @@ impl World {
 }
 
 #[test]
-fn a_cell_that_is_said_to_be_full_is_found_out_within_the_stated_time() {
+fn falsely_full_cell_is_detected_within_the_stated_time() {
     for flows in [1, 2, 8] {
         let mut world = World::new(Settings::FIELD, flows, CAPACITY, &full(at(0)));
         world.play(5_000, full);
@@ -132,7 +132,7 @@ fn a_cell_that_is_said_to_be_full_is_found_out_within_the_stated_time() {
 }
 
 #[test]
-fn a_feed_that_turns_false_is_found_out_too() {
+fn feed_that_becomes_false_is_detected() {
     let mut world = World::new(Settings::FIELD, 2, CAPACITY, &report(at(0)));
     world.play(10_000, report);
     assert_eq!(world.mode(), Mode::Normal);
@@ -141,7 +141,7 @@ fn a_feed_that_turns_false_is_found_out_too() {
 }
 
 #[test]
-fn as_published_a_false_feed_is_believed() {
+fn thesis_profile_trusts_a_false_feed() {
     let mut world = World::new(Settings::THESIS, 2, CAPACITY, &full(at(0)));
     world.play(20_000, full);
     assert_eq!((world.trust(), world.mode(), world.trying), (ReportTrust::Trusted, Mode::Normal, 0));
@@ -149,7 +149,7 @@ fn as_published_a_false_feed_is_believed() {
 
 /// The reports are correct, or slightly too low or too high.
 #[test]
-fn right_reports_are_never_contradicted_and_little_is_tried() {
+fn true_reports_are_never_contradicted_and_rarely_probed() {
     for share in [0.85, 1.0, 1.15] {
         let mut world = World::new(Settings::FIELD, 2, share * CAPACITY, &report(at(0)));
         world.play(60_000, report);
@@ -161,7 +161,7 @@ fn right_reports_are_never_contradicted_and_little_is_tried() {
 }
 
 #[test]
-fn who_does_not_take_what_it_is_given_is_not_tried() {
+fn flows_below_their_allocation_are_not_probed() {
     let mut rapid = Rapid::new(Settings::FIELD);
     rapid.on_radio(at(0), 1, &report(at(0)));
     let flow = rapid.open(at(0), 1, Span::from_millis(WAN_RTT), MSS);
@@ -180,7 +180,7 @@ fn who_does_not_take_what_it_is_given_is_not_tried() {
 
 /// With late reports it takes twice as many probes.
 #[test]
-fn a_late_false_feed_takes_longer_to_be_found_out() {
+fn delayed_false_feed_takes_longer_to_detect() {
     let late = |now: Time| full(at(now.as_millis().saturating_sub(200) * 1_000 + 1));
     let mut world = World::new(Settings::FIELD, 2, CAPACITY, &full(at(0)));
     world.play(3_000, late);
@@ -191,7 +191,7 @@ fn a_late_false_feed_takes_longer_to_be_found_out() {
 
 /// A user that is passed through is remembered while it has no flow, provided that reports about it keep arriving.
 #[test]
-fn a_user_whose_reports_are_contradicted_is_remembered_for_its_next_flow() {
+fn contradicted_reports_are_remembered_for_the_next_flow() {
     let mut world = World::new(Settings::FIELD, 1, CAPACITY, &full(at(0)));
     world.play(5_000, full);
     world.rapid.close(at(5_000_000), world.flows[0]);
@@ -212,7 +212,7 @@ proptest! {
     /// Whatever is reported, probes take no more than a stated part of the time and exceed reports by no more than stated; and
     /// where reports are at most the true rate, a user that takes everything gets nine tenths of it in the long run.
     #[test]
-    fn probes_are_bounded_and_whoever_is_told_too_little_gets_it_in_the_end(
+    fn probes_are_bounded_and_underreported_users_get_their_rate(
         carries in 1e5..1e7,
         prbs in 0.0..25.0,
         flows in 1..4_usize,

@@ -180,7 +180,7 @@ proptest! {
 
     /// Changed flows are returned, and no others.
     #[test]
-    fn every_change_is_told(settings in settings(), events in proptest::collection::vec(event(false), 1..150)) {
+    fn every_window_change_is_announced(settings in settings(), events in proptest::collection::vec(event(false), 1..150)) {
         let mut rapid = Rapid::new(settings);
         let (mut now, mut open) = (Time::ZERO, Vec::new());
         let mut known = BTreeMap::new();
@@ -328,7 +328,7 @@ proptest! {
     /// A flow that wants more than an equal share gets at least three quarters of it; one that wants less gets nearly what it
     /// wants.
     #[test]
-    fn nobody_starves(
+    fn no_flow_starves(
         field in any::<bool>(),
         flows in proptest::collection::vec((5..80u64, prop_oneof![Just(1e9), 5e4..3e6]), 1..9),
     ) {
@@ -370,7 +370,7 @@ fn periods_until_right(settings: Settings, rtt: u64, pause: f64) -> (usize, bool
 }
 
 #[test]
-fn a_fast_flow_that_was_taken_for_slow_is_right_again_within_the_stated_periods() {
+fn misclassified_fast_flow_recovers_within_the_stated_periods() {
     for rtt in [10, 20, 40, 80] {
         for pause in [0.0, 10_000.0, 300_000.0] {
             // Diarra 2022, 5.2.3: in the next one.
@@ -386,7 +386,7 @@ fn a_fast_flow_that_was_taken_for_slow_is_right_again_within_the_stated_periods(
 }
 
 #[test]
-fn what_a_slow_flow_leaves_is_used_by_the_others() {
+fn capacity_left_by_slow_flows_is_reused() {
     for (settings, least) in [(Settings::THESIS, 0.75), (Settings::FIELD, 0.95)] {
         let mut world = World::new(settings, &[(20, 200_000.0), (20, 1e9), (60, 1e9)]);
         world.play(2_000);

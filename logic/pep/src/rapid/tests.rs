@@ -162,7 +162,7 @@ fn demand_is_weighted_as_in_test_r_1() {
 }
 
 #[test]
-fn what_was_released_is_not_forgotten_in_the_second_slow_period() {
+fn released_rate_is_kept_in_the_second_slow_period() {
     for (accounting, fast, sum) in [
         (Accounting::Rate, 21_420.0, 45_840.0),
         (Accounting::ShareBytes, 21_420.0, 45_840.0),
@@ -256,7 +256,7 @@ fn the_edges_of_test_r_4() {
 }
 
 #[test]
-fn without_capacity_windows_are_at_the_floor_and_nobody_is_judged() {
+fn without_capacity_windows_are_minimal_and_no_flow_is_classified() {
     let (mut rig, [a, b, _]) = Rig::first_period(Settings::THESIS);
     rig.reports = false;
     rig.rapid.observer_mut().clear();
@@ -348,7 +348,7 @@ fn a_window_that_grows_makes_the_period_longer() {
 }
 
 #[test]
-fn a_late_feed_is_held_and_a_lost_one_lets_all_pass() {
+fn late_feed_holds_windows_and_lost_feed_passes_through() {
     let (mut rig, flows @ [a, ..]) = Rig::first_period(Settings::THESIS);
     // The newest report is 500 us old. A little before it there was less.
     let less = RadioHint { granted: 10.0, ..report(rig.now) };
@@ -450,7 +450,7 @@ fn reports_with_gaps_do_not_bring_a_lost_feed_back() {
 }
 
 #[test]
-fn a_user_of_whom_nothing_is_known_is_not_bounded_until_the_first_report() {
+fn user_without_reports_is_unbounded() {
     let mut rapid = Rapid::new(Settings::THESIS);
     let flow = rapid.open(at(0), 1, RTT, MSS);
     assert_eq!((rapid.window(flow), rapid.allocation(flow)), (None, None));
@@ -461,7 +461,7 @@ fn a_user_of_whom_nothing_is_known_is_not_bounded_until_the_first_report() {
 }
 
 #[test]
-fn old_repeated_and_future_reports_do_no_harm() {
+fn stale_repeated_and_future_reports_are_ignored() {
     let mut rapid = Rapid::new(Settings::THESIS);
     let capacity = |rapid: &Rapid, now| rapid.user(now, 1).unwrap().capacity.bits_per_s();
     // A report from the future counts as of now, so that the next one is newer.
@@ -476,7 +476,7 @@ fn old_repeated_and_future_reports_do_no_harm() {
 }
 
 #[test]
-fn a_handover_drops_what_was_known_of_the_old_cell() {
+fn handover_discards_state_of_the_old_cell() {
     let mut rig = Rig::new(Settings::THESIS);
     let flow = rig.open(RTT);
     rig.now = at(1_000);
@@ -499,7 +499,7 @@ fn a_handover_drops_what_was_known_of_the_old_cell() {
 }
 
 #[test]
-fn a_users_quality_tells_what_it_could_have_after_a_pause() {
+fn cqi_gives_the_rate_after_a_pause() {
     let mut rapid = Rapid::new(Settings::THESIS);
     let silent = RadioHint { granted: 0.0, unused: 25.0, tbs_bits: None, ..report(at(0)) };
     let mcs = |rapid: &Rapid, now| rapid.user(now, 1).unwrap().mcs;
@@ -539,7 +539,7 @@ fn estimators_differ_where_others_are_busy() {
 }
 
 #[test]
-fn single_reports_are_averaged_where_it_is_asked_for() {
+fn per_tti_reports_are_averaged_on_request() {
     let mut rapid = Rapid::new(Settings { average: 8, ..Settings::THESIS });
     // All of the cell in every eighth TTI.
     for ms in 0..40 {
@@ -552,7 +552,7 @@ fn single_reports_are_averaged_where_it_is_asked_for() {
 }
 
 #[test]
-fn what_waits_in_the_proxy_closes_windows() {
+fn proxy_backlog_closes_server_windows() {
     let mut rig = Rig::new(Settings::THESIS);
     let [a, b] = [RTT; 2].map(|rtt| rig.open(rtt));
     while rig.rapid.next_change().is_some() {}
@@ -576,7 +576,7 @@ fn what_waits_in_the_proxy_closes_windows() {
 }
 
 #[test]
-fn a_flow_that_the_users_side_holds_back_is_not_slow() {
+fn flow_limited_by_the_user_side_is_not_slow() {
     for settings in [Settings::THESIS, Settings::FIELD] {
         let mut rig = Rig::new(settings);
         let flow = rig.open(RTT);
@@ -603,7 +603,7 @@ fn a_flow_that_the_users_side_holds_back_is_not_slow() {
 }
 
 #[test]
-fn while_nothing_is_known_what_waits_is_bounded_by_what_comes() {
+fn without_information_backlog_is_bounded_by_arrivals() {
     let mut rapid = Rapid::new(Settings::THESIS);
     let flow = rapid.open(at(0), 1, Span::from_millis(100), MSS);
     assert_eq!((rapid.window(flow), rapid.room(flow)), (None, Bytes::new(64 << 10)));
@@ -628,7 +628,7 @@ fn while_nothing_is_known_what_waits_is_bounded_by_what_comes() {
 }
 
 #[test]
-fn new_flows_pass_by_when_there_is_too_much() {
+fn new_flows_bypass_the_proxy_when_it_is_full() {
     let caps = Caps { total: Bytes::new(100_000), flows: 2, ..Settings::THESIS.caps };
     let mut rig = Rig::new(Settings { caps, ..Settings::THESIS });
     let a = rig.open(RTT);
@@ -641,7 +641,7 @@ fn new_flows_pass_by_when_there_is_too_much() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_named() {
+fn impossible_settings_are_refused_by_name() {
     assert_eq!(Settings::THESIS.check(), Ok(()));
     assert_eq!(Settings::of(Profile::Field).check(), Ok(()));
     for (settings, name) in [
@@ -702,7 +702,7 @@ fn a_flow_of_a_few_segments_leaves_its_share_to_others_in_the_field() {
 }
 
 #[test]
-fn in_the_field_nobody_is_slow_because_the_proxy_shut_its_window() {
+fn field_profile_ignores_slowness_caused_by_a_closed_window() {
     for (profile, expected) in [(Profile::Thesis, Category::Slow), (Profile::Field, Category::Fast)] {
         let settings = Settings { estimator: Estimator::AllocPlusUnused, ..Settings::of(profile) };
         // Its own buffer, or its user's, is full for an RTT before the end of a period.
@@ -736,7 +736,7 @@ fn in_the_field_nobody_is_slow_because_the_proxy_shut_its_window() {
 }
 
 #[test]
-fn what_passes_by_is_taken_off_the_capacity_where_it_counts() {
+fn bypassing_traffic_is_deducted_from_the_capacity() {
     // 18.336 Mbit/s; UDP of 4, then of 40 Mbit/s, then none.
     for (account_udp, expected) in [(false, [18.336; 3]), (true, [14.336, 9.168, 18.336])] {
         let mut rig = Rig::new(Settings { account_udp, ..Settings::THESIS });
@@ -905,7 +905,7 @@ fn a_server_has_headroom_that_what_waits_is_taken_off_and_a_short_dip_does_not_s
 /// A sender with the allocated window in front of a link that carries slightly less than allocated: how its queue develops. The
 /// published minimum follows the queue that it creates; the plain one does not.
 #[test]
-fn a_rate_that_is_too_high_costs_a_queue_that_grows_without_end_unless_the_rtt_is_bounded() {
+fn overestimated_rate_grows_the_queue_unless_rtt_is_bounded() {
     let settle = |ran_rttmin| {
         let mut rig = Rig::new(Settings { ran_rttmin, ..Settings::THESIS });
         let flow = rig.open(RTT);

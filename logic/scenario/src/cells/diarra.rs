@@ -1,4 +1,4 @@
-//! Millimetre waves of Diarra 2022: SIGMA (section 3.2, Table 3.1) and RAPID (section 5.3, Table 5.1), both in ns-3.
+//! The millimetre-wave cells of Diarra 2022 in ns-3: SIGMA (section 3.2, Table 3.1) and RAPID (section 5.3, Table 5.1).
 
 use std::sync::Arc;
 
@@ -24,21 +24,21 @@ const fn wired(delay: Span) -> [Wired; 1] {
     [Wired { to: BASE, rate: "10Gbit/s", delay, overhead: GTP }]
 }
 
-/// Segments of 1400 B, acknowledgements every three, buffers of 10 MiB (the authors' scripts; the tables say 1440 B).
+/// Segments of 1400 B (the authors' scripts; the tables say 1440 B), an acknowledgement for every three segments, buffers of 10 MiB.
 const SIGMA_FLOW: &str =
     "mtu = \"1452B\"\nack_every = 3\nreceive_buffer_max = \"10MiB\"\nsend_buffer = \"10MiB\"\n";
-/// Likewise, with acknowledgements every two segments, ns-3's default.
+/// The same with an acknowledgement for every two segments, ns-3's default.
 const RAPID_FLOW: &str =
     "mtu = \"1452B\"\nack_every = 2\nreceive_buffer_max = \"10MiB\"\nsend_buffer = \"10MiB\"\n";
 
 pub(super) const UPLINK: Preset = Preset {
     name: "diarra-mmwave-ul",
-    about: "28 GHz of SIGMA's experiments in ns-3: one user in sight uploads at 900 Mbit/s, 10 ms",
+    about: "28 GHz cell of SIGMA's ns-3 experiments: one user in line of sight uploads, 900 Mbit/s, wired delay 10 ms",
     source: "Diarra 2022, Table 3.1 and section 3.2.5",
     config: sigma,
     user: || user(Place::Static(STREET_IN_SIGHT)),
-    // The 10 ms of Table 3.1 are those of the wire (the authors' scripts): with the radio's half a millisecond, 908.16 Mbit/s keep
-    // the 1.2 MB of section 3.2.5 in flight.
+    // The 10 ms of Table 3.1 are the wired delay (the authors' scripts): together with 0.5 ms of radio, 908.16 Mbit/s give the
+    // 1.2 MB in flight of section 3.2.5.
     around: ComparisonSetup {
         wired: &wired(Span::from_millis(5)),
         users: 1,
@@ -50,7 +50,7 @@ pub(super) const UPLINK: Preset = Preset {
 
 pub(super) const IN_SIGHT: Preset = Preset {
     name: "diarra-mmwave-los",
-    about: "28 GHz of RAPID's experiments in ns-3: one user in sight, 850 Mbit/s, server at 1 ms",
+    about: "28 GHz cell of RAPID's ns-3 experiments: one user in line of sight, 850 Mbit/s, wired round trip 1 ms",
     source: "Diarra 2022, Tables 5.1 and 5.2",
     config: rapid,
     user: || user(Place::Static(STREET_IN_SIGHT)),
@@ -59,7 +59,7 @@ pub(super) const IN_SIGHT: Preset = Preset {
 
 pub(super) const OUT_OF_SIGHT: Preset = Preset {
     name: "diarra-mmwave-nlos",
-    about: "28 GHz of RAPID's experiments in ns-3: one user walks behind buildings, server at 1 ms",
+    about: "28 GHz cell of RAPID's ns-3 experiments: one user walks behind buildings, wired round trip 1 ms",
     source: "Diarra 2022, Tables 5.1 and 5.3",
     config: rapid,
     user: || user(walk()),
@@ -78,22 +78,22 @@ const RAPID_AROUND: ComparisonSetup = ComparisonSetup {
 /// The common part of both channels: 28 GHz (Tables 3.1 and 5.1).
 fn channel(sight: Sight) -> ChannelConfig {
     ChannelConfig {
-        // The street's base station (the authors' scripts).
+        // Position of the base station in the street (the authors' scripts).
         position: STREET_BASE,
         carrier: both(Carrier::GHZ_28),
         loss: PathLoss::UmiStreetCanyon,
         sight,
-        // TR 38.901 Table 7.4.1-1; the stretch of 10 m, and 2 dB every millisecond, are ours.
+        // TR 38.901 Table 7.4.1-1; the transition over 10 m and the 2 dB per millisecond are ours.
         shadowing: Some(Shadowing::UMI),
         fading: FadingConfig::Flicker(Flicker::MMWAVE),
-        // 35 dBm and 9 dB at both ends (the authors' scripts); 64 by 16 elements as a constant gain (inferred).
+        // 35 dBm and a noise figure of 9 dB at both ends (the authors' scripts); the 64 by 16 antenna elements are a constant gain (inferred).
         base_power_dbm: 35.0,
         gain_db: Transmitter::MMWAVE_BEAM_DB,
         receiver: both(Receiver::quiet(9.0)),
     }
 }
 
-/// Reports every 500 us, which is `period` slots (ns-3's module), usable four slots later (ours).
+/// CQI reports every 500 us, which is `period` slots (ns-3's module); a report can be used four slots later (ours).
 fn adaptation(period: u64) -> AdaptationConfig {
     AdaptationConfig { period, delay: both(4), ..AdaptationConfig::LTE }
 }
@@ -136,8 +136,9 @@ fn rapid() -> CellConfig {
         alloc: Alloc::Queue,
         usable_slots: 1.0,
         control: ControlChannels::Free,
-        // The same ns-3 module as SIGMA's, and so its access times, to the nearest slot: a request and a report in each slot,
-        // one slot to the grant and one to the PUSCH. The radio's part of a round trip without queueing is 0.6 ms, as there.
+        // SIGMA's experiments use the same ns-3 module, so its access times apply here, rounded to slots: a scheduling request and a
+        // buffer status report in each slot, one slot to the grant and one to the PUSCH. The radio adds 0.6 ms to a round trip
+        // without queueing, as it does there.
         access: AccessConfig {
             sr_period: AccessConfig::MMWAVE.sr_period,
             sr_prohibit: AccessConfig::MMWAVE.sr_prohibit,
@@ -157,7 +158,7 @@ fn user(place: Place) -> UserConfig {
     UserConfig { place, recording: None, bearers: vec![bearer] }
 }
 
-/// Walks towards +y at 1 m/s (the authors' scripts), practically without end.
+/// Walks towards +y at 1 m/s (the authors' scripts) to a point that no run reaches.
 fn walk() -> Place {
     let Position { x, y, z } = STREET_OUT_OF_SIGHT;
     let far = Position::new(x, y + 100_000.0, z);

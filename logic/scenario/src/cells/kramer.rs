@@ -9,15 +9,15 @@ use ranpace_units::{Bytes, Span};
 
 use super::{BASE, ComparisonSetup, GTP, Preset, Wired, am, codel, zhong};
 
-/// Server to PEP 10 ms (inferred from the completion times of its 500 kB flows), PEP to base station 1 ms (section III); the
-/// rates are ours, since none is given.
+/// Server to PEP 10 ms (inferred from the completion times of its 500 kB flows), PEP to base station 1 ms (section III). The source
+/// gives no rates; these are ours.
 const WIRED: [Wired; 2] = [
     Wired { to: "pep", rate: "10Gbit/s", delay: Span::from_millis(10), overhead: Bytes::ZERO },
     Wired { to: BASE, rate: "10Gbit/s", delay: Span::from_millis(1), overhead: GTP },
 ];
 
 /// The bursty background of section IV: three PPBP sources, 15 Mbit/s, bursts of 100 ms, three at a time, H 0.7; on other
-/// users, at the same distance (both ours, since the source is silent).
+/// users at the same distance (both ours: the source does not say).
 const BACKGROUND: &str = "
 [[user]]
 name = \"other\"
@@ -34,7 +34,7 @@ workload = { kind = \"ppbp\", rate = \"15Mbit/s\", burst_mean = \"100ms\", activ
 
 pub(super) const LTE: Preset = Preset {
     name: "kramer-lte",
-    about: "LTE 20 MHz of Multi-Domain's experiments in ns-3: EVA at 300 m, CoDel, bursty background on three users",
+    about: "20 MHz LTE cell of Multi-Domain's ns-3 experiments: EVA channel at 300 m, CoDel, bursty background traffic",
     source: "Kraemer et al., Table I and section IV",
     config,
     user,
@@ -59,9 +59,9 @@ fn config() -> CellConfig {
             receiver: Both { downlink: Receiver::quiet(7.0), uplink: Receiver::quiet(5.0) },
             ..lena.channel
         },
-        // 10 dBm (Table I), which is only the initial value of ns-3's power control.
+        // 10 dBm (Table I), the initial value of ns-3's power control.
         power: Power { control: PowerControl::LENA, most_dbm: 10.0 },
-        // ns-3's phones have no scheduling requests, and the source gives no period of them for this cell.
+        // ns-3's UEs send no scheduling requests, and the source gives no period for this cell.
         access: AccessConfig { ideal_reports: true, ..lena.access },
         ..lena
     }

@@ -30,7 +30,7 @@ const RAPID_WIRED: [Wired; 2] = [
 
 pub(super) const MELD: Preset = Preset {
     name: "meld-oai",
-    about: "LTE 5 MHz of MELD's testbed: one user, UM, 1 MB, 0.8 % of blocks lost for good, 55 ms",
+    about: "5 MHz LTE cell of MELD's testbed: one user, RLC UM, buffer 1 MB, 0.8 % residual block loss, RTT 55 ms",
     source: "Diarra 2022, Table 4.1 and section 4.3",
     config: meld,
     user: meld_user,
@@ -46,21 +46,21 @@ pub(super) const MELD: Preset = Preset {
 
 pub(super) const RAPID: Preset = Preset {
     name: "rapid-oai",
-    about: "LTE 5 MHz of RAPID's testbed: one user, AM, 1 MB, 16 Mbit/s, 50 ms",
+    about: "5 MHz LTE cell of RAPID's testbed: one user, RLC AM, buffer 1 MB, 16 Mbit/s, RTT 50 ms",
     source: "Diarra 2022, section 5.4",
     config: rapid,
     user: rapid_user,
     around: ComparisonSetup { wired: &RAPID_WIRED, users: 1, is_upload: false, flow: "", more: "" },
 };
 
-/// A cell with the same MCS for every grant, whatever the channel, as for a phone beside its base station.
+/// A cell that uses one MCS for every grant regardless of the channel, as for a UE next to its base station.
 fn testbed(usable_slots: f64, errors: Errors) -> CellConfig {
     CellConfig {
         // 25 PRBs; MCS 28, whose blocks have 2292 B (Table 4.1).
         air: Air::Lte { band: LteBandwidth::Mhz5.prbs() },
         channel: ChannelConfig {
             position: Position::default(),
-            // Ours, and without effect: band 7, as in OpenAirInterface's files.
+            // Band 7, as in OpenAirInterface's configuration files; ours. The MCS is fixed, so it has no effect.
             carrier: Both {
                 downlink: Carrier::BAND_7,
                 uplink: Carrier::from_hz(2.54e9).unwrap_or(Carrier::BAND_7),
@@ -92,18 +92,18 @@ fn testbed(usable_slots: f64, errors: Errors) -> CellConfig {
     }
 }
 
-/// Beside the base station: ours.
+/// Next to the base station: ours.
 fn place() -> Place {
     Place::Static(Position::new(10.0, 0.0, 1.5))
 }
 
 fn meld() -> CellConfig {
-    // A tenth of first transmissions fails, the usual target of link adaptation, and failures are misread as success with a
-    // probability such that 0.8 % of the blocks are lost for good, the loss of section 4.3: 0.1 m / (1 - 0.1 (1 - m)) = 0.008. Both
-    // ours; 003 section I names such misreading. 0.85 of the 18.3 Mbit/s gives the 15 Mbit/s of Table 4.1.
+    // A tenth of the first transmissions fails, the usual target of link adaptation. The base station reads a NACK as an ACK with
+    // probability m, chosen such that 0.8 % of the blocks are lost, the loss of section 4.3: 0.1 m / (1 - 0.1 (1 - m)) = 0.008.
+    // Both ours; 003 section I names such misread feedback. 0.85 of the 18.3 Mbit/s gives the 15 Mbit/s of Table 4.1.
     let mut config = testbed(0.85, Errors::Fixed(0.1));
     config.harq.downlink.misreading = 0.0726;
-    // The path of acknowledgements is not under study: its uplink is lossless after HARQ (ours).
+    // The experiments do not study the path of acknowledgements: the uplink loses nothing after HARQ (ours).
     config
 }
 

@@ -22,7 +22,7 @@ const WIRED: [Wired; 2] = [
     Wired { to: BASE, rate: "1Gbit/s", delay: Span::from_millis(1), overhead: GTP },
 ];
 
-/// A neighbour nearer to the base station who opens a page now and then.
+/// A second user, nearer to the base station, who loads web pages.
 const BACKGROUND: &str = "
 [[user]]
 name = \"neighbour\"
@@ -42,7 +42,7 @@ const AROUND: ComparisonSetup =
 
 pub(super) const LTE: Preset = Preset {
     name: "lte",
-    about: "LTE 20 MHz in a town: a user under EPA at 300 m, and a neighbour who opens pages",
+    about: "20 MHz LTE cell in a town: one user at 300 m (EPA channel), and a second user who loads web pages",
     source: "ours",
     config: lte,
     user: lte_user,
@@ -51,7 +51,7 @@ pub(super) const LTE: Preset = Preset {
 
 pub(super) const NR: Preset = Preset {
     name: "nr",
-    about: "5G at 3.5 GHz, 100 MHz, TDD, in a street: a user at 150 m, and a neighbour who opens pages",
+    about: "100 MHz 5G TDD cell at 3.5 GHz in a street: one user at 150 m, and a second user who loads web pages",
     source: "ours",
     config: nr,
     user: nr_user,
@@ -76,13 +76,13 @@ fn lte() -> CellConfig {
             // 46 dBm, 15 dB of antenna gain, noise figures of 9 and 5 dB: TR 36.942's macro cells (from memory).
             base_power_dbm: 46.0,
             gain_db: 15.0,
-            // Neighbouring cells raise the noise floor: by 10 dB in the downlink, where all base stations transmit.
+            // Interference from neighbouring cells raises the noise floor, by 10 dB in the downlink, where all base stations transmit.
             receiver: Both {
                 downlink: Receiver { noise_rise_db: 10.0, ..Receiver::quiet(9.0) },
                 uplink: Receiver { noise_rise_db: 3.0, ..Receiver::quiet(5.0) },
             },
         },
-        // A report every 8 ms, usable after 8 ms (000 section 4.2.1, TR 36.912); an error target of 10 %, as in networks.
+        // A CQI report every 8 ms, which can be used 8 ms later (000 section 4.2.1, TR 36.912); an error target of 10 %, as in networks.
         adaptation: AdaptationConfig { outer_loop: Some(OuterLoop::TEN_PERCENT), ..AdaptationConfig::LTE },
         harq: Both { downlink: HarqConfig::LTE, uplink: HarqConfig::LTE_UPLINK },
         policy: Policy::PROPORTIONAL_FAIR,
@@ -105,7 +105,7 @@ fn lte_user() -> UserConfig {
 }
 
 fn nr() -> CellConfig {
-    // The band of the first networks: n78 (TS 38.101-1 Table 5.2-1).
+    // The band of the first 5G networks: n78 (TS 38.101-1 Table 5.2-1).
     let carrier = Carrier::from_hz(3.5e9).unwrap_or(Carrier::BAND_7);
     CellConfig {
         air: Air::Nr {
@@ -133,7 +133,7 @@ fn nr() -> CellConfig {
                 uplink: Receiver { noise_rise_db: 3.0, ..Receiver::quiet(5.0) },
             },
         },
-        // A report every 5 ms, usable after four slots.
+        // A CQI report every 5 ms, which can be used four slots later.
         adaptation: AdaptationConfig { period: 10, delay: both(4), ..lte().adaptation },
         harq: both(HarqConfig::NR),
         access: AccessConfig::nr(2),
@@ -145,7 +145,7 @@ fn nr_user() -> UserConfig {
     UserConfig {
         place: Place::Static(Position::new(150.0, 0.0, 1.5)),
         recording: None,
-        // A tenth of a second at the cell's highest rate.
+        // 100 ms at the cell's highest rate.
         bearers: vec![am(10_000_000, 3_000_000, Timers { window: 2_048, ..Timers::TS36331 }, Format::Nr)],
     }
 }

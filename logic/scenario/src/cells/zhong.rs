@@ -37,7 +37,7 @@ const fn around(wired: &'static [Wired]) -> ComparisonSetup {
 
 pub(super) const CHAPTER_5: Preset = Preset {
     name: "zhong-lte-ch5",
-    about: "LTE 20 MHz of DCIC's experiments in ns-3: five walkers within 400 m, 30 ms of wire",
+    about: "20 MHz LTE cell of DCIC's ns-3 experiments: five pedestrians within 400 m, wired delay 30 ms",
     source: "Zhong 2020, Table 5.1",
     config,
     user,
@@ -46,20 +46,20 @@ pub(super) const CHAPTER_5: Preset = Preset {
 
 pub(super) const CHAPTER_6: Preset = Preset {
     name: "zhong-lte-ch6",
-    about: "LTE 20 MHz of CDBE's experiments in ns-3: five walkers within 400 m, 50 ms of wire",
+    about: "20 MHz LTE cell of CDBE's ns-3 experiments: five pedestrians within 400 m, wired delay 50 ms",
     source: "Zhong 2020, Table 6.2",
     config,
     user,
     around: around(&wired(50)),
 };
 
-/// LENA's cell as in its experiments; 002's differs in the channel only.
+/// The cell of the ns-3 LENA experiments; the one of 002 differs only in the channel.
 pub(super) fn config() -> CellConfig {
     CellConfig {
-        // 100 PRBs in each direction, FDD; one layer (ours, since the source is silent).
+        // 100 PRBs in each direction, FDD; one layer (ours: the source does not say).
         air: Air::Lte { band: LteBandwidth::Mhz20.prbs() },
         channel: ChannelConfig {
-            // Heights do not matter, since LENA's path loss has its own.
+            // Antenna heights have no effect: LENA's path loss model has its own.
             position: Position::default(),
             // Tables 5.1 and 6.2.
             carrier: Both { downlink: Carrier::MHZ_2120, uplink: Carrier::MHZ_1930 },
@@ -74,8 +74,8 @@ pub(super) fn config() -> CellConfig {
             gain_db: 0.0,
             receiver: Both { downlink: Receiver::quiet(9.0), uplink: Receiver::quiet(5.0) },
         },
-        // ns-3's error model and link adaptation: CQI each TTI, worst sub-band, control errors. A CQI is usable after 8 ms (000
-        // section 4.2.1, TR 36.912), the base station's own measurement of the uplink after 4 ms (ours).
+        // ns-3's error model and link adaptation: CQI each TTI, worst sub-band, control errors. A CQI can be used 8 ms later (000
+        // section 4.2.1, TR 36.912), the base station's own measurement of the uplink 4 ms later (ours).
         adaptation: AdaptationConfig::NS3,
         // ns-3: three retransmissions.
         harq: Both {

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn luck_that_both_share_does_not_widen_the_interval() {
+    fn paired_runs_do_not_widen_the_interval() {
         let keys = "at = '1MB', over = { of = 'a' }";
         let (measured, parts) = found(keys, &cells()).unwrap();
         let (low, high) = parts[0].interval.unwrap();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_must_lie_on_the_side_that_is_claimed() {
+    fn interval_must_lie_on_the_claimed_side() {
         let part = |value, low, high| Part { value, interval: Some((low, high)), neutral: 1.0 };
         for (name, part, bounds, expected) in [
             ("beyond, and sure", part(1.3, 1.1, 1.5), (Some(1.2), None), true),

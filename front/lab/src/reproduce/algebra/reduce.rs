@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_numbers_become_one() {
+    fn reductions_turn_several_numbers_into_one() {
         for (reduce, expected) in [
             (Reduce::Mean, 2.5),
             (Reduce::Median, 2.0),

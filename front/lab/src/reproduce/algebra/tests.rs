@@ -118,7 +118,7 @@ fn a_figure_is_the_mean_over_runs_and_a_ratio_goes_run_by_run() {
 }
 
 #[test]
-fn a_ratio_whose_interval_has_1_in_it_claims_nothing() {
+fn ratio_with_1_in_its_interval_is_undecided() {
     let cells = cells(&[("x", "1", [4, 4]), ("x", "2", [12, 4])]);
     let found = measured("figure = 'goodput', flow = 'a', of = 'x', over = { flow = 'b' }", &cells);
     assert_eq!(found.value, 1.0);
@@ -159,7 +159,7 @@ fn terms_can_be_compared_with_terms() {
 }
 
 #[test]
-fn a_column_is_taken_at_its_end_or_as_it_grew() {
+fn column_is_read_as_last_value_or_growth() {
     let columns: &[(&str, &[f64])] =
         &[("time_s", &[1.0, 2.0, 3.0, 4.0]), ("state_silent", &[f64::NAN, 3.0, 3.0, 5.0])];
     let cells = with_columns(&[("de", "stop", columns)]);
@@ -231,7 +231,7 @@ fn a_run_without_the_figure_in_one_scheme_counts_for_neither() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_the_place_and_the_cause() {
     for (keys, expected) in [
         ("figure = 'goodputt', of = 'x'", "the closest is \"goodput\""),
         ("figure = 'goodput', off = 'x'", "unknown field `off`"),

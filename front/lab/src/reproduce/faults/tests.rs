@@ -41,7 +41,7 @@ fn faults() -> Faults {
 }
 
 #[test]
-fn what_halves_its_goodput_for_good_breaks_the_rule() {
+fn permanently_halved_goodput_breaks_the_rule() {
     let row = &faults().rows("own", &cells(true)).unwrap()[0];
     assert_eq!(row.label, "stopped");
     assert!((row.ratio - 0.75).abs() < 1e-9 && (row.after - 0.5).abs() < 1e-9, "{row:?}");
@@ -58,7 +58,7 @@ fn what_halves_its_goodput_for_good_breaks_the_rule() {
 /// Delays while reports are missing with the plain one's goodput, and low goodput while they are there with an eighth of its delay:
 /// each part alone satisfies the rule, and so does the whole.
 #[test]
-fn runs_in_which_reports_stop_and_come_again_are_judged_in_parts() {
+fn interrupted_reports_are_judged_per_segment() {
     let run = |rates: [f64; 3], delays: [f64; 3]| {
         let mut run = run(100.0, false);
         let part = |row: usize| usize::from(row >= 40) + usize::from(row >= 70);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_means_over_what_there_is() {
+    fn figures_are_means_over_existing_values() {
         let text = super::super::grid::scenario(&super::super::grid::rows(true)[0], 1);
         let text = text.replace("30s", "1s");
         let (scenario, _) = crate::TraceLibrary::default().parse(&text, "a").expect("it is right");

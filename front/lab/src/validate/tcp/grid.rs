@@ -225,7 +225,7 @@ mod tests {
     use crate::TraceLibrary;
 
     #[test]
-    fn the_grid_is_what_was_written_down_and_every_row_can_be_played() {
+    fn grid_has_distinct_rows_and_every_row_is_a_valid_scenario() {
         let all = rows(false);
         assert_eq!(all.len(), 64);
         let names: BTreeSet<&str> = all.iter().map(|row| row.name.as_str()).collect();

@@ -64,7 +64,7 @@ fn rows_are_compared_once_they_are_valid_and_are_not_played_again() {
 }
 
 #[test]
-fn a_machine_that_is_too_slow_for_ever_leaves_no_rows_and_no_agreement_is_found_out() {
+fn slow_machine_gives_no_rows_and_disagreement_fails() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), "tcp").unwrap();
     let (slow, played) = found(&store, 99, 0);

@@ -228,7 +228,7 @@ fn of_two_reports_before_an_acknowledgement_both_count() {
 }
 
 #[test]
-fn only_full_segments_tell_the_smallest_rtt() {
+fn only_full_segments_update_min_rtt() {
     let mut control = in_state("", Mode::Steady);
     let mut w = Window::new(10.0);
     let rtt = Some(Span::from_millis(50));

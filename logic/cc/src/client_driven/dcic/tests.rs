@@ -133,7 +133,7 @@ fn a_hint_may_have_both_a_grant_and_a_quality() {
 proptest! {
     /// Times that go backwards, slots without length, odd PRBs: the estimate is a number, and at most what the slots held.
     #[test]
-    fn no_hint_is_too_odd(hints in prop::collection::vec(
+    fn any_hint_is_accepted_without_panic(hints in prop::collection::vec(
         (0..2_000_000u64, any::<u32>(), prop_oneof![Just(f64::NAN), -10.0..300.0f64], 0..3_000_000u64, any::<u8>()), 1..200,
     )) {
         for estimator in ALL {
@@ -284,7 +284,8 @@ impl User {
     /// Runs the sender for a millisecond, and the arrivals at the cell.
     fn send(&mut self, now: Time) {
         self.cx.now = now;
-        while let Some((_, sent_at, report)) = self.to_sender.pop_front_if(|(at, ..)| *at <= now) {
+        while self.to_sender.front().is_some_and(|(at, ..)| *at <= now) {
+            let (_, sent_at, report) = self.to_sender.pop_front().expect("the condition of the loop");
             self.cx.in_flight -= 1;
             if let Some(report) = report {
                 self.control.on_report(&self.cx, &mut self.w, &Format::V1.encode(report));
@@ -312,7 +313,8 @@ impl User {
             self.to_cell.push_back((leaves + WIRED, now));
         }
         self.credit = self.credit.min(2.0 * PACKET as f64 + pace(&self.w).as_f64() / 8000.0);
-        while let Some((at, sent_at)) = self.to_cell.pop_front_if(|(at, _)| *at <= now) {
+        while self.to_cell.front().is_some_and(|(at, _)| *at <= now) {
+            let (at, sent_at) = self.to_cell.pop_front().expect("the condition of the loop");
             if (self.queue.len() as u64 + 1) * PACKET > self.buffer {
                 // A loss is detected when the packets queued before it have passed.
                 self.dropped += 1;

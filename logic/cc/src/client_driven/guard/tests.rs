@@ -109,7 +109,7 @@ fn with_lying_and_silent_peers_it_is_not_worse_than_cubic() {
 }
 
 #[test]
-fn a_peer_that_never_reports_has_cubic() {
+fn without_reports_the_flow_uses_cubic() {
     for lose_every in [0, 200] {
         let mut cubic = Flow::new(link(lose_every), "cubic", 1);
         cubic.run(Time::from_secs(20));
@@ -123,7 +123,7 @@ fn a_peer_that_never_reports_has_cubic() {
 }
 
 #[test]
-fn each_lie_is_found_for_what_it_is() {
+fn each_kind_of_false_report_is_classified() {
     for name in GUARDED {
         for (lie, until, reason) in [
             ("as much as there is", 3, Reason::High),
@@ -238,7 +238,7 @@ fn a_loss_holds_for_a_second_and_a_silence_or_a_timeout_not_at_all() {
 }
 
 #[test]
-fn a_loss_is_a_rivals_where_the_queue_is_deeper_than_this_flow_makes_one() {
+fn loss_in_a_queue_deeper_than_own_is_attributed_to_a_rival() {
     for (rtt_ms, reason) in [(140, Reason::None), (200, Reason::Rival)] {
         let mut guard = Guard::new(Box::new(Draining), Format::V1);
         let mut cx = Context {
@@ -277,7 +277,7 @@ fn a_loss_is_a_rivals_where_the_queue_is_deeper_than_this_flow_makes_one() {
 }
 
 #[test]
-fn in_a_queue_that_others_make_the_bound_counts_with_the_rtt_as_it_is() {
+fn bound_uses_current_rtt_in_a_rivals_queue() {
     for (rtt_ms, counted_ms) in [(140, 60), (200, 200)] {
         let mut guard = Guard::new(Box::new(Draining), Format::V1);
         let cx = Context {
@@ -315,7 +315,7 @@ impl CongestionControl for Draining {
 }
 
 #[test]
-fn a_control_that_drains_a_queue_that_is_not_there_is_lifted() {
+fn guard_lifts_a_control_that_drains_an_empty_queue() {
     let mut flow = Flow::new(link(0), "cdbe", 1);
     flow.control = Box::new(Guard::new(Box::new(Draining), Format::V1));
     let cx = flow.context();
@@ -331,7 +331,7 @@ fn a_control_that_drains_a_queue_that_is_not_there_is_lifted() {
 }
 
 #[test]
-fn a_lift_that_overflows_a_small_buffer_is_bounded_and_nothing_against_the_reports() {
+fn lift_that_overflows_a_small_buffer_is_bounded_and_keeps_trust() {
     // A buffer of a quarter of a BDP: it is full before a queue is detected.
     let mut flow = flow(Path::new(20.0, 60, 12), "cdbe", None);
     flow.control = Box::new(Guard::new(Box::new(Draining), Format::V1));
@@ -347,7 +347,7 @@ fn a_lift_that_overflows_a_small_buffer_is_bounded_and_nothing_against_the_repor
 }
 
 #[test]
-fn random_losses_are_nothing_against_true_reports() {
+fn random_losses_keep_trust_in_true_reports() {
     for name in ["cdbe", "cdbev2"] {
         let delivered = |name: &str| {
             let mut flow = Flow::new(link(100), name, 1);
@@ -360,7 +360,7 @@ fn random_losses_are_nothing_against_true_reports() {
 }
 
 #[test]
-fn a_slow_line_is_no_queue() {
+fn slow_serialisation_is_not_taken_for_a_queue() {
     // A packet takes 12 ms, and the smallest RTT is the handshake's, which excludes this time.
     let delivered = |name: &str| {
         let mut flow = Flow::new(Path::new(1.0, 100, 40), name, 1);

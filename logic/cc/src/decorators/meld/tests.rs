@@ -104,14 +104,14 @@ fn m2_losses_are_hidden_if_blocks_are_large_and_for_me_the_queue_is_short() {
 }
 
 #[test]
-fn nothing_known_notifies() {
+fn without_radio_information_losses_are_notified() {
     let mut control = meld(plain(Variant::Download));
     assert_eq!(control.judge(&at(1_000), &lost(PAYLOAD)), Verdict::Notify(Reason::Unknown));
     assert_eq!(control.limits(&at(1_000), PAYLOAD), None);
 }
 
 #[test]
-fn the_packet_that_was_lost_sets_the_limit() {
+fn lost_packet_size_sets_the_block_limit() {
     for (params, payload, expected) in [
         (plain(Variant::Download), 1408, 183),
         (plain(Variant::Download), MSS, 188), // 1500 B
@@ -265,7 +265,7 @@ fn a_pause_of_the_feed_is_no_period_and_overtaken_reports_do_not_count() {
 }
 
 #[test]
-fn radio_at_loss_takes_the_report_of_then() {
+fn radio_at_loss_uses_the_report_at_loss_time() {
     let params = Params { radio_at_loss: true, ..plain(Variant::Download) };
     let (mut control, mut w) = (meld(params), Window::new(10.0));
     for (ms, block) in [(100, 2292), (108, 2292), (116, 100), (124, 2292), (132, 2292)] {
@@ -331,7 +331,7 @@ fn guards_notify_in_handovers_next_to_overflow_and_when_much_is_lost() {
 }
 
 #[test]
-fn what_one_block_takes_with_it_is_not_much() {
+fn losses_within_one_block_are_not_heavy() {
     // A block of 2292 B contains bytes of at most three packets of 1460 B.
     let (block, packet) = (Bytes::new(2292), Bytes::new(1460));
     for (lost, delivered, expected) in
@@ -378,7 +378,7 @@ fn a_silent_episode_leaves_window_threshold_and_parent_alone() {
 /// The parent did not see the hidden losses, so it continues from its current window, which may be many times that of a
 /// parent that did; from then on it takes the same steps down.
 #[test]
-fn once_reports_are_stale_it_is_the_parent_with_the_window_that_was_left_to_it() {
+fn stale_reports_leave_the_parent_with_the_current_window() {
     for meld in ["cubic+meld-de", "cubic+meld-me", "newreno+meld-me"] {
         let parent = meld.split('+').next().unwrap();
         let mut control = meld.parse::<Algorithm>().unwrap().build(1);
@@ -473,7 +473,7 @@ fn rto_full_brings_the_window_back_with_the_first_ack_paced_over_an_rtt() {
 }
 
 #[test]
-fn another_path_has_other_radio() {
+fn path_change_discards_reports() {
     let (mut control, mut w) = (meld(plain(Variant::Download)), Window::new(20.0));
     control.on_radio(&at(100), &mut w, &hint(Time::from_millis(100), Some(2292), 0));
     control.on_path_change(&at(101), &mut w);

@@ -70,7 +70,7 @@ mod tests {
     use crate::classic::hystart;
 
     #[test]
-    fn the_receivers_smallest_rtt_of_what_was_under_way_decides() {
+    fn receivers_min_rtt_of_packets_in_flight_decides() {
         let ms = Span::from_millis;
         // RTT to the PEP of 20 ms: HyStart requires a rise of 4 ms, and 2 ms confirm it. 100 ms: 12.5 and 6.25 ms.
         for (base, rtts, verdict) in [

@@ -192,7 +192,7 @@ fn a_loss_before_the_pep_costs_three_tenths_there_and_nothing_on_the_radio() {
 }
 
 #[test]
-fn a_loss_that_nobody_can_place_is_answered_by_both() {
+fn unattributed_loss_reduces_both_windows() {
     for (case, seen) in [("silent", 0), ("two later ones: reordering", 2)] {
         let mut rig = Rig::with(100.0, 120.0);
         let first = rig.send(20);
@@ -206,7 +206,7 @@ fn a_loss_that_nobody_can_place_is_answered_by_both() {
 }
 
 #[test]
-fn a_copy_that_is_lost_was_lost_where_the_last_loss_was() {
+fn lost_retransmission_counts_for_the_domain_of_the_last_loss() {
     for (case, original, expected) in [
         ("seen: the radio", Some(PacketOutcome::Seen { rtt: RTT_I }), (100.0, 87.5)),
         ("missing: wires", Some(PacketOutcome::Missing), (70.0, 120.0)),
@@ -287,7 +287,7 @@ fn the_first_loss_on_the_radio_gives_it_a_window() {
 }
 
 #[test]
-fn what_the_receiver_has_the_pep_has_seen() {
+fn data_at_the_receiver_counts_as_seen_by_the_pep() {
     // Half of the reports are lost.
     let mut rig = Rig::with(50.0, 100.0);
     rig.control.wired.window.ssthresh = f64::INFINITY;
@@ -314,7 +314,7 @@ fn no_window_grows_beyond_twice_the_smaller_one() {
 }
 
 #[test]
-fn a_gap_that_turns_out_to_be_none_is_taken_back() {
+fn false_gap_undoes_the_reduction() {
     let mut rig = Rig::with(100.0, 120.0);
     let first = rig.send(20);
     rig.fate(first, PacketOutcome::Missing);
@@ -325,7 +325,7 @@ fn a_gap_that_turns_out_to_be_none_is_taken_back() {
 }
 
 #[test]
-fn a_gap_is_taken_back_although_the_pep_has_fallen_silent_meanwhile() {
+fn false_gap_is_undone_after_the_pep_falls_silent() {
     // CUBIC runs alone by then; an undo restores what was in flight: the smaller window.
     for (radio, back) in [(120.0, 100.0), (90.0, 90.0)] {
         let mut rig = Rig::with(100.0, radio);
@@ -370,7 +370,7 @@ fn an_early_repair_counts_once_for_congestion_and_waits_a_quarter_of_the_rtt_to_
 }
 
 #[test]
-fn repairs_on_the_word_of_a_pep_that_invents_gaps_end_soon() {
+fn early_retransmits_stop_after_an_invented_gap() {
     let mut rig = Rig::with(100.0, 400.0);
     rig.control.settings.early_retransmit = true;
     for _ in 0..12 {
@@ -425,7 +425,7 @@ fn a_silent_pep_is_left_alone_after_200_ms() {
 }
 
 #[test]
-fn nothing_to_report_is_no_silence() {
+fn idle_flow_does_not_count_as_pep_silence() {
     let mut rig = Rig::with(100.0, 90.0);
     rig.cx.now += Span::from_secs(30);
     let first = rig.send(1);
@@ -529,7 +529,7 @@ fn marks_are_placed_by_the_peps_count_and_without_one_where_the_smaller_window_i
 }
 
 #[test]
-fn a_pep_that_claims_all_and_has_a_queue_before_it_is_not_believed_for_long() {
+fn pep_that_hides_wired_queues_is_soon_distrusted() {
     let mut rig = Rig::with(400.0, 100.0);
     for round in 0..7 {
         let first = rig.send(20);
@@ -604,7 +604,7 @@ fn slow_start_ends_by_the_peps_delays_only_if_the_receiver_has_them_too() {
 }
 
 #[test]
-fn a_wired_window_that_binds_without_loss_for_more_than_ten_rounds_is_no_reason_for_doubt() {
+fn binding_wired_window_without_loss_keeps_trust() {
     // The specification's guard (b), taken literally, would abandon the PEP here. But CUBIC, reduced from 100 segments, needs
     // K = (0.3 * 100 / 0.4)^(1/3) = 4.2 s to recover, which are 105 rounds of 40 ms: every honest PEP would be abandoned. So
     // false gaps are required, too.
@@ -621,7 +621,7 @@ fn a_wired_window_that_binds_without_loss_for_more_than_ten_rounds_is_no_reason_
 }
 
 #[test]
-fn a_pep_that_invents_gaps_is_not_believed_for_long() {
+fn pep_that_invents_gaps_is_soon_distrusted() {
     let mut rig = Rig::with(100.0, 400.0);
     for _ in 0..12 {
         let first = rig.send(20);

@@ -446,7 +446,7 @@ fn after_a_pause_there_is_max_start_again() {
 }
 
 #[test]
-fn whoever_was_idle_counts_itself_among_the_users() {
+fn idle_user_counts_itself_as_active() {
     // Another user has all of it; the device's own last grant was 200 ms ago.
     let mut rig = Rig::unstarted("sigma", 300);
     rig.hints(1, &|at| lte(at, 1, 50.0, 50.0));
@@ -617,7 +617,7 @@ proptest! {
 }
 
 #[test]
-fn what_goes_first_on_the_device_is_taken_off() {
+fn traffic_ahead_on_the_device_is_deducted_from_the_capacity() {
     let ahead = Rate::from_bits_per_s(1_704_000);
     let rig = Rig::new("sigma", 40, |at| RadioHint { ahead, ..lte(at, 2, 50.0, 20.0) });
     assert_eq!(figure(rig.control.as_ref(), "c_max_bit_s"), 30_000_000.0);
@@ -630,7 +630,7 @@ fn what_goes_first_on_the_device_is_taken_off() {
 }
 
 #[test]
-fn a_late_comer_begins_with_what_the_host_knows() {
+fn new_flow_starts_with_the_hosts_memory() {
     // The RTT is 20 ms without a queue, and 60 ms when the later connection starts.
     let first = Rig::new("sigma", 20, |at| lte(at, 1, 100.0, 0.0));
     let memory = first.control.memory().unwrap();

@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_that_say_a_tenth_are_found_out_by_a_trial_and_those_that_are_a_quarter_too_low_are_not() {
+    fn trial_detects_reports_of_a_tenth_but_not_of_three_quarters() {
         for (case, window, share, late_ms, found) in [
             ("a tenth of what there is, and followed", 8.0, 0.1, 0, true),
             ("the same, late", 8.0, 0.1, 100, true),
@@ -607,14 +607,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_trial_nothing_contradicts_what_is_followed() {
+    fn without_trials_low_reports_are_not_detected() {
         let mut line = Line::new(8.0, 0);
         line.play(20_000, 2.0, WindowOwner::Sigma, |sent| sent.min(0.2));
         assert_eq!((line.trials(), line.contradictions().len()), (0, 0));
     }
 
     #[test]
-    fn what_was_contradicted_is_trusted_again_after_a_hold_without_contradictions() {
+    fn trust_returns_after_a_hold_without_contradictions() {
         let mut line = Line::new(8.0, 0);
         let lie = |sent: f64| sent.min(0.2);
         line.play(1_600, 2.0, WindowOwner::Ready, lie);
@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_that_contradict_each_other_are_found_out_though_they_are_not_low() {
+    fn inconsistent_reports_are_detected_even_if_not_low() {
         // Rates of the cell in Mbit/s, in turn, and the interval in milliseconds; everything sent was granted.
         for (rates, apart_ms, found) in [
             (&[40.0, 10.0, 20.0][..], 1, true),
@@ -679,7 +679,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_back_and_comes_at_once_is_no_contradiction() {
+    fn delayed_bursts_of_data_are_no_contradiction() {
         // Every half second the link is fast for a while, but nothing arrives before all of that has been granted; then it is
         // slow.
         for silence in [100, 60] {

@@ -195,7 +195,7 @@ fn two_lossy_intervals_of_one_rate_are_a_policer() {
 }
 
 #[test]
-fn what_leaves_until_the_next_departure_is_deducted_where_it_is_asked_for() {
+fn departure_option_deducts_packets_delivered_until_then() {
     // 20 Mbit/s are 1666 segments a second: in 3 ms 4.99 of them are delivered, which Linux truncates.
     for (option, gain, ahead_us, expected) in [
         ("off", 192, 3_000, 40),

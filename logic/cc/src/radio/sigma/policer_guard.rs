@@ -16,7 +16,7 @@ const QUIET: u32 = 10;
 
 /// Loss statistics and the bound.
 #[derive(Clone, Debug)]
-pub(super) struct Police {
+pub(super) struct PolicerGuard {
     round: Round,
     lost: u64,
     delivered: u64,
@@ -26,7 +26,7 @@ pub(super) struct Police {
     cap: Option<f64>,
 }
 
-impl Police {
+impl PolicerGuard {
     pub(super) const fn new() -> Self {
         Self { round: Round::new(), lost: 0, delivered: 0, bad: 0, quiet: 0, cap: None }
     }
