@@ -9,7 +9,8 @@
 //! - a [`Publisher`] averages reports into [`RadioHint`]s, the input of a mechanism about one user; [`subscription`] manages
 //!   several of them, by user, cell and period;
 //! - a [`shared_table`] holds the latest values of every user in shared memory: one writer, many readers;
-//! - [`wire`] encodes the datagrams of the feed between hosts, [`etsi`] the objects of the standard's API as JSON with our
+//! - [`wire`] encodes reports as datagrams, [`feed`] adds what a feed between hosts needs: who gets what, the seal's header, names,
+//!   the offset of clocks; [`etsi`] the objects of the standard's API as JSON with our
 //!   extension beside them, [`TextReport`] the text line of the original experiments;
 //! - [`Timestamped`] and [`StalenessLimit`]: the age of a value, and the age from which a mechanism no longer uses it.
 //!
@@ -23,8 +24,10 @@ mod activity;
 #[cfg(feature = "etsi")]
 pub mod etsi;
 mod event;
+pub mod feed;
 mod hint;
 mod publisher;
+mod replay;
 mod report;
 pub mod shared_table;
 pub mod subscription;
@@ -35,6 +38,7 @@ pub mod wire;
 pub use event::{Event, EventKind};
 pub use hint::RadioHint;
 pub use publisher::{Averaging, Publisher};
+pub use replay::Replay;
 pub use report::{BearerReport, CellInfo, Grant, LinkReport, SlotReport, Technology, UserReport};
 pub use text::{NotAReport, TextReport};
 pub use timestamped::{StalenessLimit, Timestamped};

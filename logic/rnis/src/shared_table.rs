@@ -37,7 +37,7 @@ use crate::activity::Activity;
 use crate::{Event, EventKind, RadioHint, SlotReport, Timestamped, UserReport};
 
 pub mod directory;
-mod record;
+pub(crate) mod record;
 #[cfg(test)]
 mod tests;
 

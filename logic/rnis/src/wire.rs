@@ -333,7 +333,8 @@ impl Encoder {
         let mut records = 0;
         self.begin();
         for record in users {
-            let record = if self.record_bytes == RECORD_BYTES { record.rounded() } else { record.rounded_short() };
+            let record =
+                if self.record_bytes == RECORD_BYTES { record.rounded() } else { record.rounded_short() };
             let index = usize::from(record.user);
             if self.sent.len() <= index {
                 self.sent.resize(index + 1, None);

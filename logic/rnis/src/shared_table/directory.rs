@@ -95,7 +95,8 @@ impl<'a> Writer<'a> {
         if found < expected {
             return Err(SharedTableError::TooShort { expected, found });
         }
-        let changes = if all[0].load(Ordering::Relaxed) == MAGIC { all[2].load(Ordering::Relaxed) } else { 0 };
+        let changes =
+            if all[0].load(Ordering::Relaxed) == MAGIC { all[2].load(Ordering::Relaxed) } else { 0 };
         all[0].store(0, Ordering::SeqCst);
         all[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
         all[1].store(users.into(), Ordering::Relaxed);
@@ -234,11 +235,17 @@ mod tests {
             addresses: vec![address(AddressKind::Ipv4, 2), address(AddressKind::Nated, 9)],
         };
         // 17 characters of two bytes: the last does not fit.
-        let long = Identity { name: "é".repeat(17), addresses: [7; 6].map(|last| address(AddressKind::Ipv6, last)).into() };
+        let long = Identity {
+            name: "é".repeat(17),
+            addresses: [7; 6].map(|last| address(AddressKind::Ipv6, last)).into(),
+        };
         assert!(writer.set(1, Some(&phone)) && writer.set(2, Some(&long)));
         assert!(!writer.set(3, Some(&phone)), "outside");
         assert_ne!(directory.changes(), before);
-        assert_eq!((directory.identity(0), directory.identity(1), directory.identity(9)), (None, Some(phone), None));
+        assert_eq!(
+            (directory.identity(0), directory.identity(1), directory.identity(9)),
+            (None, Some(phone), None)
+        );
         let cut = directory.identity(2).unwrap();
         assert_eq!((cut.name, cut.addresses.len()), ("é".repeat(16), ADDRESSES));
         writer.set(1, None);

@@ -128,7 +128,10 @@ fn short_records_carry_the_most_granted_and_leave_room_for_a_seal() {
     let mut bytes = 0;
     for ms in 0..200 {
         let users: Vec<Record> = (0..50)
-            .map(|user| Record { most_granted: (ms % 100) as u16, ..record(user, ((ms + u64::from(user)) % 1_000) as u16) })
+            .map(|user| Record {
+                most_granted: (ms % 100) as u16,
+                ..record(user, ((ms + u64::from(user)) % 1_000) as u16)
+            })
             .collect();
         encoder.encode(&report(ms), &users, &mut |datagram| {
             bytes += datagram.len() + UDP_IP_BYTES;
