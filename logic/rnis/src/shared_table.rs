@@ -214,6 +214,14 @@ pub struct Writer<'a> {
     on_its_way: Vec<bool>,
 }
 
+/// A writer without its words, for a carrier that owns both.
+#[derive(Debug)]
+pub struct WriterState {
+    layout: Layout,
+    cells: Vec<CellSums>,
+    on_its_way: Vec<bool>,
+}
+
 #[derive(Debug, Default)]
 struct CellSums {
     active: Both<Activity>,
@@ -235,6 +243,22 @@ impl<'a> Writer<'a> {
         words[3].store(generation.wrapping_add(1), Ordering::Relaxed);
         words[0].store(MAGIC, Ordering::Release);
         Ok(Self { words, layout, cells: Vec::new(), on_its_way: Vec::new() })
+    }
+
+    /// Leaves the words.
+    pub fn into_state(self) -> WriterState {
+        WriterState { layout: self.layout, cells: self.cells, on_its_way: self.on_its_way }
+    }
+
+    /// Continues to write the table in the same words.
+    ///
+    /// # Errors
+    ///
+    /// There are too few words.
+    pub fn resume(words: &'a [AtomicU64], state: WriterState) -> Result<Self, SharedTableError> {
+        let WriterState { layout, cells, on_its_way } = state;
+        Layout::checked(layout.size, words.len())?;
+        Ok(Self { words, layout, cells, on_its_way })
     }
 
     /// Takes the mark of a table away, so that its readers look for its successor: the writer ends, or replaces it.

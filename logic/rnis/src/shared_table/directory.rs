@@ -106,6 +106,20 @@ impl<'a> Writer<'a> {
         Ok(Self { words: all, users })
     }
 
+    /// Continues to write the directory in the same words.
+    ///
+    /// # Errors
+    ///
+    /// There are too few words.
+    pub fn resume(all: &'a [AtomicU64], users: u32) -> Result<Self, SharedTableError> {
+        let (expected, found) = (words(users).unwrap_or(usize::MAX), all.len());
+        if found < expected {
+            Err(SharedTableError::TooShort { expected, found })
+        } else {
+            Ok(Self { words: all, users })
+        }
+    }
+
     /// Sets the identity of a user; `None` removes it. Users outside the directory are left out: false.
     pub fn set(&mut self, user: u32, identity: Option<&Identity>) -> bool {
         if user >= self.users {
