@@ -5,4 +5,6 @@
 #![deny(missing_docs)]
 
 pub mod clock;
+pub mod identity;
 pub mod source;
+pub mod table;

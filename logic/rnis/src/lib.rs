@@ -9,9 +9,10 @@
 //! - a [`Publisher`] averages reports into [`RadioHint`]s, the input of a mechanism about one user; [`subscription`] manages
 //!   several of them, by user, cell and period;
 //! - a [`shared_table`] holds the latest values of every user in shared memory: one writer, many readers;
-//! - [`wire`] encodes the datagrams of the feed between hosts, [`etsi`] the objects of the standard's API as JSON with our
-//!   extension beside them, `lines` the JSON between a base station and a server of it, [`TextReport`] the text line of the original
-//!   experiments;
+//! - [`wire`] encodes reports as datagrams, [`feed`] adds what a feed between hosts needs: who gets what, the seal's header, names,
+//!   the offset of clocks;
+//! - [`etsi`] has the objects of the standard's API as JSON with our extension beside them, `lines` the JSON between a base station
+//!   and a server of it, [`TextReport`] the text line of the original experiments;
 //! - [`Timestamped`] and [`StalenessLimit`]: the age of a value, and the age from which a mechanism no longer uses it.
 //!
 //! Transport blocks are counted in bits, queues in bytes. Every time is that of the measurement, not of its delivery. Source: ETSI
@@ -24,10 +25,12 @@ mod activity;
 #[cfg(feature = "etsi")]
 pub mod etsi;
 mod event;
+pub mod feed;
 mod hint;
 #[cfg(feature = "lines")]
 pub mod lines;
 mod publisher;
+mod replay;
 mod report;
 pub mod shared_table;
 pub mod subscription;
@@ -40,6 +43,7 @@ pub mod wire;
 pub use event::{Event, EventKind};
 pub use hint::RadioHint;
 pub use publisher::{Averaging, Publisher};
+pub use replay::Replay;
 pub use report::{BearerReport, CellInfo, Grant, LinkReport, SlotReport, Technology, UserReport};
 pub use text::{NotAReport, TextReport};
 pub use timestamped::{StalenessLimit, Timestamped};

@@ -306,8 +306,20 @@ impl Publisher {
         })
     }
 
-    /// The same in the form of the feed's datagrams: the cell, and each of its users whose number fits.
+    /// The same in the form of the feed's datagrams: the cell, and each of its users whose number fits. Block, queue and
+    /// retransmissions are those of the downlink.
     pub fn report(&self, cell: u16, users: &mut Vec<Record>) -> Option<CellReport> {
+        self.report_of(cell, Direction::Downlink, &mut |_| true, users)
+    }
+
+    /// The same for the users that `is_meant`, with block, queue and retransmissions of a direction.
+    pub fn report_of(
+        &self,
+        cell: u16,
+        direction: Direction,
+        is_meant: &mut dyn FnMut(u32) -> bool,
+        users: &mut Vec<Record>,
+    ) -> Option<CellReport> {
         users.clear();
         let state = self.cells.get(usize::from(cell))?.as_ref()?;
         let info = &state.info;
@@ -325,8 +337,12 @@ impl Publisher {
         };
         for &user in &state.users {
             let Ok(index) = u16::try_from(user) else { continue };
+            if !is_meant(user) {
+                continue;
+            }
             let hints = Both::of(|direction| self.hint(user, direction, None));
             let (Some(down), Some(up)) = (hints.downlink, hints.uplink) else { continue };
+            let of_direction = if direction == Direction::Downlink { &down } else { &up };
             let Some((of_user, _)) = self.state(user) else { continue };
             users.push(Record {
                 user: index,
@@ -337,9 +353,10 @@ impl Publisher {
                     downlink: number(down.granted, Direction::Downlink),
                     uplink: number(up.granted, Direction::Uplink),
                 },
-                tbs_bits: down.tbs_bits,
-                queue: down.queue,
-                again: of_user.link.downlink.again(),
+                tbs_bits: of_direction.tbs_bits,
+                queue: of_direction.queue,
+                again: of_user.link[direction].again(),
+                most_granted: of_direction.most_granted,
             });
         }
         let used =

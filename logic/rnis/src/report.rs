@@ -68,6 +68,20 @@ impl CellInfo {
         symbols / f64::from(self.data_symbols[direction].max(1))
     }
 
+    /// Whether a cell can be so: for descriptions that come from outside. Bounds are generous: ten times an NR carrier's PRBs, the
+    /// symbols of the millimetre-wave frame, TTIs from 1 us to 10 ms.
+    pub fn is_plausible(&self) -> bool {
+        let is_share = |share: f64| (0.0..=1.0).contains(&share);
+        (1..=2_750).contains(&self.prbs)
+            && (1..=24).contains(&self.symbols)
+            && (1..=8).contains(&self.layers)
+            && (1_000..=10_000_000).contains(&self.slot.as_nanos())
+            && [self.data_symbols.downlink, self.data_symbols.uplink].iter().all(|symbols| *symbols <= 24)
+            && [self.share.downlink, self.share.uplink, self.usable.downlink, self.usable.uplink]
+                .into_iter()
+                .all(is_share)
+    }
+
     /// The transport block of a grant in a full slot of this direction; zero if there is no such grant. `units` are PRBs, rounded
     /// down; where symbols are allocated, each stands for its part of all PRBs. An LTE uplink grant has 2^a 3^b 5^c PRBs (TS 36.211
     /// clause 5.3.3), so the largest such number up to `units` is used.

@@ -22,6 +22,8 @@
 //! [`CellRecord`] and [`UserRecord`] describe the content of a record, their `load` functions the order of its words. A slot of the
 //! history is one word with the slot's number in its lowest 24 bits, so that the slot H before is not mistaken for it.
 //!
+//! Behind the table there may be a [`directory`] of its users' names and addresses.
+//!
 //! The queue is the user's, over all bearers. Means over windows longer than H follow from the sums: keep a record and compare it
 //! with a later one ([`UserRecord::since`]).
 
@@ -34,7 +36,8 @@ use self::record::{GONE, GRANTED, NOBODY, ON_ITS_WAY, PRESENT, STATE_MASK, encod
 use crate::activity::Activity;
 use crate::{Event, EventKind, RadioHint, SlotReport, Timestamped, UserReport};
 
-mod record;
+pub mod directory;
+pub(crate) mod record;
 #[cfg(test)]
 mod tests;
 
@@ -90,6 +93,12 @@ pub enum SharedTableError {
     /// The first word is not that of a table, or of another version.
     #[error("expected a table that begins with {MAGIC:#018x}, found {found:#018x}")]
     NotATable {
+        /// The first word; 0 if there is none.
+        found: u64,
+    },
+    /// The first word is not that of a directory of users, or of another version.
+    #[error("expected a directory of users that begins with {:#018x}, found {found:#018x}", directory::MAGIC)]
+    NotADirectory {
         /// The first word; 0 if there is none.
         found: u64,
     },
@@ -170,11 +179,20 @@ impl<'a> Change<'a> {
     }
 }
 
+/// Loads a word, and all that was written before it. A reader's pages may be mapped read-only, on which Rust defines relaxed loads
+/// alone; the fence makes one an acquiring load.
+#[inline]
+fn load(word: &AtomicU64) -> u64 {
+    let value = word.load(Ordering::Relaxed);
+    fence(Ordering::Acquire);
+    value
+}
+
 /// Copies a record while it is stable; `None` if it keeps changing.
 #[inline]
 fn copy<T>(counter: &AtomicU64, copy: impl Fn() -> T) -> Option<T> {
     for _ in 0..READS {
-        let before = counter.load(Ordering::Acquire);
+        let before = load(counter);
         if before & 1 == 0 {
             let copied = copy();
             fence(Ordering::Acquire);
@@ -191,6 +209,14 @@ fn copy<T>(counter: &AtomicU64, copy: impl Fn() -> T) -> Option<T> {
 #[derive(Debug)]
 pub struct Writer<'a> {
     words: &'a [AtomicU64],
+    layout: Layout,
+    cells: Vec<CellSums>,
+    on_its_way: Vec<bool>,
+}
+
+/// A writer without its words, for a carrier that owns both.
+#[derive(Debug)]
+pub struct WriterState {
     layout: Layout,
     cells: Vec<CellSums>,
     on_its_way: Vec<bool>,
@@ -217,6 +243,29 @@ impl<'a> Writer<'a> {
         words[3].store(generation.wrapping_add(1), Ordering::Relaxed);
         words[0].store(MAGIC, Ordering::Release);
         Ok(Self { words, layout, cells: Vec::new(), on_its_way: Vec::new() })
+    }
+
+    /// Leaves the words.
+    pub fn into_state(self) -> WriterState {
+        WriterState { layout: self.layout, cells: self.cells, on_its_way: self.on_its_way }
+    }
+
+    /// Continues to write the table in the same words.
+    ///
+    /// # Errors
+    ///
+    /// There are too few words.
+    pub fn resume(words: &'a [AtomicU64], state: WriterState) -> Result<Self, SharedTableError> {
+        let WriterState { layout, cells, on_its_way } = state;
+        Layout::checked(layout.size, words.len())?;
+        Ok(Self { words, layout, cells, on_its_way })
+    }
+
+    /// Takes the mark of a table away, so that its readers look for its successor: the writer ends, or replaces it.
+    pub fn retire(words: &[AtomicU64]) {
+        if let Some(mark) = words.first() {
+            mark.store(0, Ordering::SeqCst);
+        }
     }
 
     /// A slot has ended. Cells and users outside the table's size are left out.
@@ -355,7 +404,7 @@ pub struct SharedTable<'a> {
 impl<'a> SharedTable<'a> {
     /// Opens the table in these words.
     pub fn open(words: &'a [AtomicU64]) -> Result<Self, SharedTableError> {
-        let found = words.first().map_or(0, |word| word.load(Ordering::Acquire));
+        let found = words.first().map_or(0, load);
         if found != MAGIC || words.len() < HEADER_WORDS {
             return Err(SharedTableError::NotATable { found });
         }
@@ -372,12 +421,12 @@ impl<'a> SharedTable<'a> {
 
     /// Number of the writer: another number means that a new writer started, which knows only what it has seen since.
     pub fn generation(&self) -> u64 {
-        self.words[3].load(Ordering::Acquire)
+        load(&self.words[3])
     }
 
     /// When a slot was last written, of any cell.
     pub fn last_slot_at(&self) -> Time {
-        Time::from_nanos(self.words[4].load(Ordering::Acquire))
+        Time::from_nanos(load(&self.words[4]))
     }
 
     /// A cell; `None` if nothing was reported about it.
@@ -392,6 +441,57 @@ impl<'a> SharedTable<'a> {
         copy(&words[0], || UserRecord::load(words))?
     }
 
+    /// The entry of a slot in a history that begins at `from`, if it is still there.
+    #[inline]
+    fn entry(&self, from: usize, slot: u64) -> Option<u64> {
+        let entry = self.words[self.layout.slot(from, slot)].load(Ordering::Relaxed);
+        (entry & SLOT_MASK == slot & SLOT_MASK).then_some(entry >> SLOT_BITS)
+    }
+
+    /// Whether the words still hold the table that was opened: a writer that ends, or makes a table of another size, takes its mark
+    /// away.
+    pub fn is_current(&self) -> bool {
+        load(&self.words[0]) == MAGIC
+    }
+
+    /// The grants of a user in the slots after `after`, oldest first, each with its own block and resources; those older than the
+    /// table's history are lost. Returns the cell's last slot, to be passed next time; `None` if the user is not there.
+    pub fn grants_after(
+        &self,
+        user: u32,
+        direction: Direction,
+        after: Option<u64>,
+        tell: &mut dyn FnMut(RadioHint),
+    ) -> Option<u64> {
+        let at = self.layout.user(user)?;
+        let words = record::<USER_WORDS>(self.words, at)?;
+        let (from, length) = (self.layout.user_history(at, direction), self.layout.history() as u64);
+        let number = (load(&words[1]) >> 16) as u16;
+        let cell = self.cell(number)?;
+        let (info, last) = (cell.value.info, cell.value.slot);
+        let oldest = last.saturating_sub(length - 1);
+        let first = after.map_or(oldest, |after| oldest.max(after.saturating_add(1)));
+        for slot in first..=last {
+            let read = || Some((UserRecord::load(words)?.value, self.entry(from, slot)));
+            let Some((record, entry)) = copy(&words[0], read)? else { return Some(last) };
+            let Some(entry) = entry.filter(|entry| entry & GRANTED != 0) else { continue };
+            let (prb_symbols, bytes) = (entry & 0x3fff, entry >> 14 & 0xf_ffff);
+            let granted = prb_symbols as f64 / f64::from(info.data_symbols[direction].max(1));
+            let granted = granted.min(info.prbs.into());
+            let age = Span::from_nanos(info.slot.as_nanos().saturating_mul(last - slot));
+            let measured_at = Time::from_nanos(cell.measured_at.as_nanos().saturating_sub(age.as_nanos()));
+            tell(RadioHint {
+                tbs_bits: (bytes > 0).then_some(8 * bytes as u32), // at most 2^20 bytes
+                granted,
+                most_granted: libm::ceil(granted) as u16,
+                mcs: record.mcs[direction],
+                active_users: cell.value.active_users[direction],
+                ..RadioHint::of(info, measured_at)
+            });
+        }
+        Some(last)
+    }
+
     /// The hint about a user: resources as means over the last `ttis` TTIs (clamped to 1 to the table's history), blocks and most
     /// PRBs over these or the last 8, whichever is longer. It is dated to the cell's last slot, although the user may have been
     /// asleep then.
@@ -400,14 +500,11 @@ impl<'a> SharedTable<'a> {
         const RECENT: u64 = 8;
         let at = self.layout.user(user)?;
         let words = record::<USER_WORDS>(self.words, at)?;
-        let number = (words[1].load(Ordering::Acquire) >> 16) as u16;
+        let number = (load(&words[1]) >> 16) as u16;
         let cell_at = self.layout.cell(number)?;
         let window = ttis.clamp(1, self.layout.size.history.into());
         let recent = window.max(RECENT);
-        let load = |from: usize, slot: u64| {
-            let entry = self.words[self.layout.slot(from, slot)].load(Ordering::Relaxed);
-            (entry & SLOT_MASK == slot & SLOT_MASK).then_some(entry >> SLOT_BITS)
-        };
+        let load = |from: usize, slot: u64| self.entry(from, slot);
         let slots = |last: u64, count: u64| (0..count).filter_map(move |back| last.checked_sub(back));
         let cell_words = record::<CELL_WORDS>(self.words, cell_at)?;
         let (cell, used, symbols) = copy(&cell_words[0], || {

@@ -30,6 +30,10 @@
 //! | 15 | share of retransmissions among downlink blocks, in 1/255 |
 //! | 16 | reserved: zero, ignored by readers |
 //!
+//! Version 2 is the same with records of [`SHORT_RECORD_BYTES`], which the feed between hosts uses: in place of the reserved bytes
+//! they have at byte 16 the most resources granted in one TTI, in whole PRBs. Block, queue, retransmissions and most resources of
+//! version 2 are those of the subscription's direction.
+//!
 //! A lost datagram shows as a gap in the sequence: the users' values then keep their age until a record or a full report confirms
 //! them. See [`Decoder`].
 
@@ -49,8 +53,12 @@ pub const MAGIC: u8 = 0x52;
 pub const VERSION: u8 = 1;
 /// Header of each datagram.
 pub const HEADER_BYTES: usize = 24;
+/// The version with short records.
+pub const SHORT_VERSION: u8 = 2;
 /// Record of each user in it.
 pub const RECORD_BYTES: usize = 20;
+/// The same in version 2.
+pub const SHORT_RECORD_BYTES: usize = 18;
 /// Headers of UDP and IPv4.
 pub const UDP_IP_BYTES: usize = 28;
 /// Largest datagram that Ethernet carries in one frame.
@@ -84,7 +92,7 @@ pub enum WireError {
         found: u8,
     },
     /// It is of another version.
-    #[error("expected version {VERSION}, found {found}")]
+    #[error("expected version {VERSION} or {SHORT_VERSION}, found {found}")]
     Version {
         /// Its version.
         found: u8,
@@ -137,11 +145,18 @@ pub struct Record {
     pub queue: Bytes,
     /// Downlink retransmissions, in 1/255 of all blocks sent.
     pub again: u8,
+    /// Most PRBs granted in one TTI. Only version 2 carries it; read from version 1 it is 0.
+    pub most_granted: u16,
 }
 
 impl Record {
-    /// The record after encoding and decoding.
+    /// The record after encoding and decoding in version 1.
     pub fn rounded(self) -> Self {
+        Self { most_granted: 0, ..self.rounded_short() }
+    }
+
+    /// The same in version 2.
+    pub fn rounded_short(self) -> Self {
         Self::read(&self.written(false)).0
     }
 
@@ -163,6 +178,7 @@ impl Record {
         let queue = self.queue.get().div_ceil(16).min(MOST_U24.into()) as u32;
         out[12..15].copy_from_slice(&queue.to_le_bytes()[..3]);
         out[15] = self.again;
+        out[16..18].copy_from_slice(&self.most_granted.to_le_bytes());
         out
     }
 
@@ -180,6 +196,7 @@ impl Record {
             tbs_bits: (flags & 2 != 0).then_some(three(9)),
             queue: Bytes::new(16 * u64::from(three(12))),
             again: bytes[15],
+            most_granted: two(16),
         };
         (record, flags & 4 != 0)
     }
@@ -199,6 +216,7 @@ pub struct Datagram<'a> {
     /// Sequence number.
     pub sequence: u16,
     records: &'a [u8],
+    record_bytes: usize,
 }
 
 impl<'a> Datagram<'a> {
@@ -211,11 +229,13 @@ impl<'a> Datagram<'a> {
         if header[0] != MAGIC {
             return Err(WireError::NotOurs { found: header[0] });
         }
-        if header[1] >> 4 != VERSION {
-            return Err(WireError::Version { found: header[1] >> 4 });
-        }
+        let record_bytes = match header[1] >> 4 {
+            VERSION => RECORD_BYTES,
+            SHORT_VERSION => SHORT_RECORD_BYTES,
+            found => return Err(WireError::Version { found }),
+        };
         let count = header[7];
-        let expected = HEADER_BYTES + usize::from(count) * RECORD_BYTES;
+        let expected = HEADER_BYTES + usize::from(count) * record_bytes;
         if expected != found {
             return Err(WireError::Length { records: count, expected, found });
         }
@@ -235,13 +255,20 @@ impl<'a> Datagram<'a> {
             averaged: flag(AVERAGED),
         };
         let (full, first, more) = (flag(FULL), flag(FIRST), flag(MORE));
-        Ok(Self { report, full, first, more, sequence: two(22), records })
+        Ok(Self { report, full, first, more, sequence: two(22), records, record_bytes })
     }
 
     /// Its records, each with whether the user left.
     pub fn records(&self) -> impl ExactSizeIterator<Item = (Record, bool)> + use<'a> {
-        let (records, _) = self.records.as_chunks::<RECORD_BYTES>();
-        records.iter().map(Record::read)
+        let record_bytes = self.record_bytes;
+        self.records.chunks_exact(record_bytes).map(move |record| {
+            let mut bytes = [0; RECORD_BYTES];
+            bytes[..record_bytes].copy_from_slice(record);
+            let (record, left) = Record::read(&bytes);
+            // Version 1 has these bytes reserved.
+            let most_granted = if record_bytes == RECORD_BYTES { 0 } else { record.most_granted };
+            (Record { most_granted, ..record }, left)
+        })
     }
 }
 
@@ -250,6 +277,7 @@ impl<'a> Datagram<'a> {
 pub struct Encoder {
     /// Only what changed, between full reports.
     delta: bool,
+    record_bytes: usize,
     most_records: usize,
     sequence: u16,
     is_first: bool,
@@ -265,6 +293,7 @@ impl Encoder {
     pub fn new(delta: bool) -> Self {
         Self {
             delta,
+            record_bytes: RECORD_BYTES,
             most_records: (MOST_BYTES - HEADER_BYTES) / RECORD_BYTES,
             sequence: 0,
             is_first: true,
@@ -275,12 +304,22 @@ impl Encoder {
         }
     }
 
+    /// An encoder of version 2.
+    pub fn short(delta: bool) -> Self {
+        Self { record_bytes: SHORT_RECORD_BYTES, ..Self::new(delta) }.with_datagrams_of(MOST_BYTES)
+    }
+
     /// Limits datagrams to this many bytes, without UDP and IP headers, but to no less than one record.
     #[must_use]
     pub fn with_datagrams_of(mut self, bytes: usize) -> Self {
         // The count is one byte.
-        self.most_records = (bytes.saturating_sub(HEADER_BYTES) / RECORD_BYTES).clamp(1, 255);
+        self.most_records = (bytes.saturating_sub(HEADER_BYTES) / self.record_bytes).clamp(1, 255);
         self
+    }
+
+    /// Makes the next report a full one, for a reader that joins.
+    pub fn request_full(&mut self) {
+        self.next_full = Time::ZERO;
     }
 
     /// Encodes a report with all users of the cell, and passes its datagrams to `send`: at least one, so that the reader knows that
@@ -294,7 +333,8 @@ impl Encoder {
         let mut records = 0;
         self.begin();
         for record in users {
-            let record = record.rounded();
+            let record =
+                if self.record_bytes == RECORD_BYTES { record.rounded() } else { record.rounded_short() };
             let index = usize::from(record.user);
             if self.sent.len() <= index {
                 self.sent.resize(index + 1, None);
@@ -330,11 +370,11 @@ impl Encoder {
         (report, full): (&CellReport, bool),
         send: &mut dyn FnMut(&[u8]),
     ) {
-        if self.buffer.len() >= HEADER_BYTES + self.most_records * RECORD_BYTES {
+        if self.buffer.len() >= HEADER_BYTES + self.most_records * self.record_bytes {
             self.finish(report, full, true, send);
             self.begin();
         }
-        self.buffer.extend_from_slice(record);
+        self.buffer.extend_from_slice(&record[..self.record_bytes]);
     }
 
     fn finish(&mut self, report: &CellReport, full: bool, more: bool, send: &mut dyn FnMut(&[u8])) {
@@ -343,10 +383,10 @@ impl Encoder {
             | flag(report.averaged, AVERAGED)
             | flag(self.is_first, FIRST)
             | flag(more, MORE);
-        let count = (self.buffer.len() - HEADER_BYTES) / RECORD_BYTES;
+        let count = (self.buffer.len() - HEADER_BYTES) / self.record_bytes;
         let header = &mut self.buffer[..HEADER_BYTES];
         header[0] = MAGIC;
-        header[1] = VERSION << 4 | flags;
+        header[1] = if self.record_bytes == RECORD_BYTES { VERSION } else { SHORT_VERSION } << 4 | flags;
         header[2..4].copy_from_slice(&report.cell.to_le_bytes());
         header[4..7].copy_from_slice(&report.slot.to_le_bytes()[..3]);
         header[7] = count as u8; // at most 255: see `with_datagrams_of`

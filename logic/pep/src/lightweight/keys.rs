@@ -9,6 +9,7 @@
 use aes_gcm::aead::{AeadInPlace, KeyInit};
 use aes_gcm::{Aes128Gcm, Key, Nonce, Tag};
 use hkdf::Hkdf;
+pub use ranpace_rnis::Replay;
 use sha2::Sha256;
 
 use super::message::{Buffer, HEADER, Header, MessageError, SEAL};
@@ -99,49 +100,6 @@ pub(super) fn table_key(secret: &[u8], pep: u32) -> [u8; 16] {
     // See above.
     debug_assert!(expanded.is_ok(), "16 bytes are less than one hash");
     key
-}
-
-/// Sequence numbers behind the newest that are still accepted.
-const WINDOW: u64 = 1_024;
-
-/// The sequence numbers received under a key.
-#[derive(Clone, Debug, Default)]
-pub struct Replay {
-    /// One past the highest.
-    next: u64,
-    seen: [u64; WINDOW as usize / 64],
-}
-
-impl Replay {
-    /// Whether a number is new and not too old. Check it before opening the message.
-    pub fn is_fresh(&self, sequence: u64) -> bool {
-        if sequence >= self.next {
-            return sequence < u64::MAX;
-        }
-        let (word, bit) = Self::place(sequence);
-        self.next - sequence <= WINDOW && self.seen[word] & bit == 0
-    }
-
-    fn place(sequence: u64) -> (usize, u64) {
-        ((sequence % WINDOW / 64) as usize, 1 << (sequence % 64))
-    }
-
-    /// Records that a genuine message of this number came.
-    pub fn note(&mut self, sequence: u64) {
-        if sequence >= self.next {
-            let from = self.next.max(sequence.saturating_sub(WINDOW - 1));
-            for number in from..=sequence {
-                let (word, bit) = Self::place(number);
-                self.seen[word] &= !bit;
-            }
-            if sequence - from.min(sequence) >= WINDOW - 1 {
-                self.seen = Default::default();
-            }
-            self.next = sequence + 1;
-        }
-        let (word, bit) = Self::place(sequence);
-        self.seen[word] |= bit;
-    }
 }
 
 /// The header of a datagram that has room for a seal.

@@ -146,7 +146,7 @@ impl UserRecord {
 }
 
 /// Encodes the description of a cell in nine words, which are never all zero.
-pub(super) fn encode(info: &CellInfo) -> [u64; 9] {
+pub(crate) fn encode(info: &CellInfo) -> [u64; 9] {
     let technology: u64 = match info.technology {
         Technology::Lte => 1,
         Technology::Nr { qam256: false } => 2,
@@ -175,7 +175,7 @@ pub(super) fn encode(info: &CellInfo) -> [u64; 9] {
 }
 
 /// `None` if there is no description, or of a technology unknown to this version.
-pub(super) fn decode(words: &[u64; 9]) -> Option<CellInfo> {
+pub(crate) fn decode(words: &[u64; 9]) -> Option<CellInfo> {
     let technology = match words[0] & 0xff {
         1 => Technology::Lte,
         2 => Technology::Nr { qam256: false },

@@ -137,6 +137,34 @@ fn means_and_the_largest_block_are_of_the_last_ttis() {
 }
 
 #[test]
+fn each_grant_is_told_once_unless_it_is_older_than_the_history() {
+    let (size, cell) = (Size { cells: 1, users: 2, history: 8 }, CellInfo::lte(0, LteBandwidth::Mhz5));
+    let words = words(size);
+    let mut writer = Writer::new(&words, size).unwrap();
+    let table = SharedTable::open(&words).unwrap();
+    let grants = |after: Option<u64>| {
+        let mut told = Vec::new();
+        let last = table.grants_after(1, Direction::Downlink, after, &mut |hint| {
+            told.push((hint.measured_at.as_nanos() / 1_000_000, hint.granted, hint.tbs_bits.unwrap()));
+        });
+        (last, told)
+    };
+    assert_eq!(grants(None), (None, vec![]));
+    // 3 PRBs in each slot that a 3 divides.
+    for slot in 0..20 {
+        writer.on_report(&report(&cell, slot, &[row(1, if slot % 3 == 0 { 3 } else { 0 }, 16)]));
+    }
+    let of = |slot: u64| (slot, 3.0, 2_400);
+    assert_eq!(grants(None), (Some(19), vec![of(12), of(15), of(18)]), "of the history's 8");
+    assert_eq!(grants(Some(15)), (Some(19), vec![of(18)]));
+    assert_eq!(grants(Some(19)), (Some(19), vec![]));
+    assert_eq!(grants(Some(u64::MAX)), (Some(19), vec![]));
+    assert!(table.is_current());
+    Writer::retire(&words);
+    assert!(!table.is_current() && SharedTable::open(&words).is_err());
+}
+
+#[test]
 fn what_happened_between_two_looks_follows_from_sums() {
     let (size, cell) = (Size::one_cell(1), CellInfo::lte(0, LteBandwidth::Mhz5));
     let words = words(size);

@@ -1,0 +1,127 @@
+//! Maps a file into memory as 64-bit words that processes share.
+//!
+//! The words are atomic, because other processes read and write them at the same time; without locks, every access is defined then.
+//! A mapping for reading is mapped read-only, so only relaxed loads of it are defined (`core::sync::atomic`, "Atomic accesses to
+//! read-only memory"); [`Readable`] and [`Writable`] are types of their own for this reason.
+//!
+//! **What the caller has to ensure:** nobody makes the file shorter while it is mapped. An access beyond a file's end kills the
+//! process (SIGBUS); no check here can prevent that. Map only files that nobody untrusted may write.
+#![cfg(target_os = "linux")]
+#![deny(missing_docs)]
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Bytes of a word.
+const WORD: usize = size_of::<AtomicU64>();
+
+/// A shared mapping, which ends when it is dropped.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<c_void>,
+    words: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread; munmap may be called by any thread.
+unsafe impl Send for Mapping {}
+// SAFETY: through a shared reference there are only `AtomicU64`, which threads may share.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps all whole words of a file.
+    fn of(file: &File, protection: ProtFlags) -> io::Result<Self> {
+        let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+        let words = bytes / WORD;
+        let Some(length) = NonZeroUsize::new(words * WORD) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "expected a file with at least 8 bytes"));
+        };
+        // SAFETY: the address is the kernel's choice, so that no other mapping is replaced; the length is that of the file.
+        let start = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, file, 0) }?;
+        Ok(Self { start, words })
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: `start` is the beginning of a mapping of `words` words, which lasts as long as `self`. It is aligned to a page,
+        // any bytes are a valid `AtomicU64`, and all accesses of this process to it are atomic.
+        unsafe { std::slice::from_raw_parts(self.start.cast().as_ptr(), self.words) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and nothing borrows from it any more.
+        let result = unsafe { munmap(self.start, self.words * WORD) };
+        debug_assert!(result.is_ok(), "a mapping can be ended");
+    }
+}
+
+/// A file that can be read. Its words must not be written, and only be loaded with `Ordering::Relaxed`.
+#[derive(Debug)]
+pub struct Readable(Mapping);
+
+impl Readable {
+    /// Maps the whole words of a file that is open for reading.
+    ///
+    /// # Errors
+    ///
+    /// It is empty, or cannot be mapped.
+    pub fn of(file: &File) -> io::Result<Self> {
+        Mapping::of(file, ProtFlags::PROT_READ).map(Self)
+    }
+
+    /// Its words.
+    pub fn words(&self) -> &[AtomicU64] {
+        self.0.words()
+    }
+}
+
+/// A file that can be read and written.
+#[derive(Debug)]
+pub struct Writable(Mapping);
+
+impl Writable {
+    /// Maps the whole words of a file that is open for reading and writing.
+    ///
+    /// # Errors
+    ///
+    /// It is empty, or cannot be mapped.
+    pub fn of(file: &File) -> io::Result<Self> {
+        Mapping::of(file, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE).map(Self)
+    }
+
+    /// Its words.
+    pub fn words(&self) -> &[AtomicU64] {
+        self.0.words()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read_and_lasts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("words");
+        let file =
+            File::options().read(true).write(true).create(true).truncate(false).open(&path).expect("a file");
+        assert!(Writable::of(&file).is_err(), "it is empty");
+        file.set_len(8 * 600 + 7).expect("room");
+        let writable = Writable::of(&file).expect("it can be mapped");
+        let readable = Readable::of(&File::open(&path).expect("it is there")).expect("it can be mapped");
+        assert_eq!((writable.words().len(), readable.words().len()), (600, 600));
+        writable.words()[599].store(7, Relaxed);
+        assert_eq!(readable.words()[599].load(Relaxed), 7);
+        drop((writable, readable));
+        assert_eq!(std::fs::read(&path).expect("it is there")[8 * 599], 7);
+        assert!(Writable::of(&File::open(&path).expect("it is there")).is_err(), "open for reading alone");
+    }
+}
