@@ -16,12 +16,10 @@
 #include "choose.h"
 #include "message.h"
 #include "parent.h"
+#include "turn.h"
 
 struct mdcc_settings settings SEC(".data.settings");
 OPTIONS_TEXT;
-
-/* Turns of waiting for the other program that works on a state: several times what a report takes. */
-#define PATIENCE 512
 
 struct domains {
     struct mdcc_state mdcc;
@@ -30,7 +28,7 @@ struct domains {
     struct reduction reduction;
     __u64 cwnd;      /* with its fraction, q32, as long as the socket has `shown` */
     __u32 shown;
-    __u32 busy, missed;
+    struct turn turn;
     __u32 reports, refused;
     __u32 episode;   /* the kernel asked for a threshold, and the arithmetic was not told of the loss yet */
     __u32 unused;
@@ -48,16 +46,12 @@ struct {
 
 static __always_inline bool enter(struct domains *d)
 {
-    for (int i = 0; i < PATIENCE; i++)
-        if (!__sync_val_compare_and_swap(&d->busy, 0, 1))
-            return true;
-    __sync_fetch_and_add(&d->missed, 1);
-    return false;
+    return take_turn(&d->turn);
 }
 
 static __always_inline void leave(struct domains *d)
 {
-    __sync_lock_test_and_set(&d->busy, 0);
+    give_turn(&d->turn);
 }
 
 static __always_inline bool is_alone(const struct domains *d)
@@ -100,8 +94,7 @@ static __always_inline void tell(struct sock *sk, struct domains *d, __u32 kind)
     struct tcp_sock *tp = tcp_sk(sk);
     struct mdcc_event *e = &d->event;
 
-    e->kind = kind;
-    mdcc_step(&d->mdcc, &settings, e);
+    mdcc_step_of(&d->mdcc, &settings, e, kind);
     tp->snd_ssthresh = e->window.ssthresh == CUBIC_INFINITE ? FLOW_NO_SSTHRESH : e->window.ssthresh >> 32;
     set_cwnd(tp, e->window.cwnd >> 32);
     d->cwnd = e->window.cwnd;
@@ -174,7 +167,10 @@ void BPF_PROG(mdcc_cong_control, struct sock *sk, __u32 ack, int flag, const str
             e->segments = before;
             if (before)
                 tell(sk, d, MDCC_LOST);
-            tell(sk, d, ca_state == FLOW_CWR && !lost ? MDCC_MARK : MDCC_LOSS);
+            if (ca_state == FLOW_CWR && !lost)
+                tell(sk, d, MDCC_MARK);
+            else
+                tell(sk, d, MDCC_LOSS);
         }
     }
     reducing = is_alone(d) && is_reducing(sk, &d->reduction);
@@ -208,10 +204,9 @@ __u32 BPF_PROG(mdcc_ssthresh, struct sock *sk)
         return tp->snd_ssthresh;
     begin_reduction(tp, &d->reduction);
     e = new_event(sk, d);
-    e->kind = MDCC_LOSS;
     e->lost = 1;
     e->first = 1;
-    mdcc_step(&d->mdcc, &settings, e);
+    mdcc_step_of(&d->mdcc, &settings, e, MDCC_LOSS);
     ssthresh = e->answers ? e->answer >> 32 : tp->snd_ssthresh;
     leave(d);
     return ssthresh;
@@ -328,16 +323,13 @@ int pep(struct __sk_buff *skb)
             number = news.number;
             e->number = number;
             e->segments = news.seen;
-            e->kind = MDCC_SEEN;
             if (news.seen)
-                mdcc_step(&d->mdcc, &settings, e);
+                mdcc_step_of(&d->mdcc, &settings, e, MDCC_SEEN);
             e->number = news.gap_number;
-            e->kind = MDCC_MISSING;
             if (news.has_gap)
-                mdcc_step(&d->mdcc, &settings, e);
+                mdcc_step_of(&d->mdcc, &settings, e, MDCC_MISSING);
             e->unseen = ledger_unseen(&d->ledger, tp->snd_una, tp->snd_nxt, tp->mss_cache);
-            e->kind = MDCC_REPORT;
-            mdcc_step(&d->mdcc, &settings, e);
+            mdcc_step_of(&d->mdcc, &settings, e, MDCC_REPORT);
             d->reports++;
             done = HINT_TAKEN;
         } else {
@@ -356,7 +348,7 @@ SHOW_SOCKETS()
     BPF_SEQ_PRINTF(seq, " both=%u w_i=%llu/4294967296 w_r=%llu/4294967296 rtt_i_us=%llu reports=%u refused=%u", s->mdcc.mode,
                    s->mdcc.wired.cwnd, s->mdcc.radio.cwnd, s->mdcc.wired_srtt / 1000, s->reports, s->refused);
     BPF_SEQ_PRINTF(seq, " seen=%u sent=%u fallbacks=%u missed=%u", s->ledger.highest,
-                   s->ledger.marks[(s->ledger.first + s->ledger.kept - 1) % LEDGER_MARKS].end, s->mdcc.fallbacks, s->missed);
+                   s->ledger.marks[(s->ledger.first + s->ledger.kept - 1) % LEDGER_MARKS].end, s->mdcc.fallbacks, s->turn.missed);
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

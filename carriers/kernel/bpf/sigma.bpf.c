@@ -15,15 +15,13 @@
 #include "choose.h"
 #include "message.h"
 #include "parent.h"
+#include "turn.h"
 
 struct sigma_settings settings SEC(".data.settings");
 OPTIONS_TEXT;
 
 /* Destinations whose smallest RTT is kept. */
 #define DESTINATIONS 1024
-/* Turns of waiting for the other program that works on a state: several times what a hint takes. */
-#define PATIENCE 512
-
 /* A state that a hint and the socket's own programs work on, one at a time. */
 struct uplink {
     struct sigma_state sigma;
@@ -31,8 +29,7 @@ struct uplink {
     struct reduction reduction;
     __u64 told_since;    /* of the path, as the destination's memory has it */
     __u32 told_rtt_us;
-    __u32 busy;
-    __u32 missed;        /* events that found it busy, and were left out */
+    struct turn turn;
     __u32 owed;          /* OWED_..., of a hint */
     __u32 owed_ssthresh;
     __u32 paced;         /* the socket was set to be paced */
@@ -89,16 +86,12 @@ static __always_inline struct destination destination_of(const struct sock *sk)
 
 static __always_inline bool enter(struct uplink *u)
 {
-    for (int i = 0; i < PATIENCE; i++)
-        if (!__sync_val_compare_and_swap(&u->busy, 0, 1))
-            return true;
-    __sync_fetch_and_add(&u->missed, 1);
-    return false;
+    return take_turn(&u->turn);
 }
 
 static __always_inline void leave(struct uplink *u)
 {
-    __sync_lock_test_and_set(&u->busy, 0);
+    give_turn(&u->turn);
 }
 
 static __always_inline bool is_plain(const struct uplink *u)
@@ -157,8 +150,7 @@ static __always_inline void tell(struct sock *sk, struct uplink *u, __u32 kind)
     struct tcp_sock *tp = tcp_sk(sk);
     struct sigma_event *e = &u->event;
 
-    e->kind = kind;
-    sigma_step(&u->sigma, &settings, e, 0);
+    sigma_step_of(&u->sigma, &settings, e, 0, kind);
     tp->snd_ssthresh = e->flow.ssthresh;
     set_cwnd(tp, e->flow.cwnd);
     if (e->parent & SIGMA_PARENT_BEGINS)
@@ -261,7 +253,10 @@ void BPF_PROG(sigma_cong_control, struct sock *sk, __u32 ack, int flag, const st
         e->lost = rs->losses > 0 ? rs->losses : 0;
         e->first = u->episode;
         u->episode = 0;
-        tell(sk, u, e->flow.ca_state == FLOW_CWR && !e->lost ? SIGMA_MARK : SIGMA_LOSS);
+        if (e->flow.ca_state == FLOW_CWR && !e->lost)
+            tell(sk, u, SIGMA_MARK);
+        else
+            tell(sk, u, SIGMA_LOSS);
     }
     e->parent = 0;
     if (rs->acked_sacked)
@@ -388,8 +383,7 @@ static __always_inline void hear(struct uplink *u, struct sigma_hint *h)
     struct sigma_event *e = &u->event;
     __u32 cwnd = e->flow.cwnd, ssthresh = e->flow.ssthresh;
 
-    e->kind = SIGMA_HINT;
-    sigma_step(&u->sigma, &settings, e, h);
+    sigma_step_of(&u->sigma, &settings, e, h, SIGMA_HINT);
     if (e->flow.cwnd != cwnd || e->flow.ssthresh != ssthresh || (e->parent & SIGMA_PARENT_BEGINS)) {
         u->owed |= OWED_WINDOW | (e->parent & SIGMA_PARENT_BEGINS ? OWED_PARENT : 0);
         u->owed_ssthresh = e->flow.ssthresh;
@@ -441,7 +435,7 @@ SHOW_SOCKETS()
                    s->sigma.inputs.utilisation, s->sigma.inputs.p_max, capacity, capacity * s->sigma.min_rtt_us / US_PER_S);
     BPF_SEQ_PRINTF(seq, " hints=%u hint_age_us=%llu min_rtt_us=%u contradictions=%u missed=%u", s->sigma.inputs.run,
                    s->sigma.inputs.at ? elapsed_ns(now, s->sigma.inputs.at) / 1000 : 0, s->sigma.min_rtt_us,
-                   s->sigma.trials.contradictions, s->missed);
+                   s->sigma.trials.contradictions, s->turn.missed);
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

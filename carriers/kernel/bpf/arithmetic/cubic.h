@@ -268,17 +268,23 @@ ARITHMETIC __u64 cubic_root(__u64 n)
 }
 
 /* K = cbrt((W_max - cwnd) / C) in 2^-20 s (RFC 9438, equation 2). */
-ARITHMETIC __u64 cubic_k(__u32 distance)
+static __always_inline __u64 cubic_k(__u32 distance)
 {
 	__u64 cubed = (__u64)min_u32(distance, FLOW_MOST_CWND) * 1024;
 	__u64 whole = cubed / CUBIC_C;
 
+	__u64 n = (cubed << 30) / CUBIC_C << 9;
+	__u32 shift = 7;
+
 	/* As many bits as fit 62: of a third of them the root is exact. */
-	if (whole < 1ULL << 2)
-		return cubic_root((cubed << 50) / CUBIC_C << 10);
-	if (whole < 1ULL << 11)
-		return cubic_root((cubed << 41) / CUBIC_C << 10) << 3;
-	return cubic_root((cubed << 30) / CUBIC_C << 9) << 7;
+	if (whole < 1ULL << 2) {
+		n = (cubed << 50) / CUBIC_C << 10;
+		shift = 0;
+	} else if (whole < 1ULL << 11) {
+		n = (cubed << 41) / CUBIC_C << 10;
+		shift = 3;
+	}
+	return cubic_root(n) << shift;
 }
 
 /* The curve's window, the smallest RTT ahead of `elapsed` ns, in whole segments. */

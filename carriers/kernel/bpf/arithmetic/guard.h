@@ -324,8 +324,10 @@ ARITHMETIC_GLOBAL int guard_fall_back(struct guard *g, struct flow *f, __u32 rea
 enum guard_verdict { VERDICT_NONE, VERDICT_AGREES, VERDICT_CONTRADICTED };
 
 /* Whether the delivered rate contradicts the reports of the last rounds. */
-static __always_inline int guard_contradicted(struct guard *g)
+ARITHMETIC_GLOBAL int guard_contradicted(struct guard *g)
 {
+	if (!g)
+		return VERDICT_NONE;
 	__u64 bytes = g->total.bytes, ns = g->total.ns;
 	__u64 reported_bytes = g->total.reported_bytes, reported_ns = g->total.reported_ns;
 	int high, low;
@@ -374,30 +376,13 @@ static __always_inline __u32 one_more(__u32 count)
 	return count == 0xffffffffu ? count : count + 1;
 }
 
-/* Judges the round that has ended. */
-ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
+/* The round that has ended takes the place of the oldest one in the sums. */
+ARITHMETIC_GLOBAL int guard_record(struct guard *g, __u64 bytes, __u64 ns, int lifted, int left_out)
 {
-	if (!g || !f)
+	if (!g)
 		return 0;
-	__u64 bytes = min_u64((__u64)mss_of(f) * g->round_delivered, 1ull << 40);
-	__u64 ns = max_u64(elapsed_ns(f->now, g->begin), 1000);
-	__u64 delivered = bytes * 8 * US_PER_S / ((ns + 500) / NS_PER_US);
-	__u64 total = (__u64)g->round_delivered + g->round_lost;
-	int overflows = g->round_lost >= LEAST_LOST_IN_ROUND && (__u64)g->round_lost * LOSS_ONE_OF > total;
-	int lifted, was_checked = g->checked, left_out, is_free;
-	int verdict;
-	struct guard_past *past, *sum = &g->total;
-	__u64 arrived, lost;
+	struct guard_past *past = &g->past[g->past_at & (GUARD_ROUNDS - 1)], *sum = &g->total;
 
-	g->queue = guard_is_queue(f, g->round_rtt_us, 1, delivered) ? 1 : 0;
-	g->deep_us = guard_is_queue(f, g->round_rtt_us, FLIGHT, delivered) ? g->round_rtt_us : 0;
-	g->since_lift = g->lifting ? 0 : one_more(g->since_lift);
-	lifted = g->since_lift <= LIFT_LOSES_FOR;
-	g->calm = g->round_lost == 0 && !g->deep_us ? one_more(g->calm) : 0;
-	g->checked = g->checking > 0;
-	/* What was held back, by the application or by a check, says nothing about reports. */
-	left_out = g->round_limited || g->checked || was_checked;
-	past = &g->past[g->past_at & (GUARD_ROUNDS - 1)];
 	g->past_at = (g->past_at + 1) & (GUARD_ROUNDS - 1);
 	sum->delivered -= past->delivered;
 	sum->lost -= past->lost;
@@ -418,6 +403,32 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	sum->ns += past->ns;
 	sum->reported_bytes += past->reported_bytes;
 	sum->reported_ns += past->reported_ns;
+	return 0;
+}
+
+/* Judges the round that has ended. */
+ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
+{
+	if (!g || !f)
+		return 0;
+	__u64 bytes = min_u64((__u64)mss_of(f) * g->round_delivered, 1ull << 40);
+	__u64 ns = max_u64(elapsed_ns(f->now, g->begin), 1000);
+	__u64 delivered = bytes * 8 * US_PER_S / ((ns + 500) / NS_PER_US);
+	__u64 total = (__u64)g->round_delivered + g->round_lost;
+	int overflows = g->round_lost >= LEAST_LOST_IN_ROUND && (__u64)g->round_lost * LOSS_ONE_OF > total;
+	int lifted, was_checked = g->checked, left_out, is_free;
+	int verdict;
+	__u64 arrived, lost;
+
+	g->queue = guard_is_queue(f, g->round_rtt_us, 1, delivered) ? 1 : 0;
+	g->deep_us = guard_is_queue(f, g->round_rtt_us, FLIGHT, delivered) ? g->round_rtt_us : 0;
+	g->since_lift = g->lifting ? 0 : one_more(g->since_lift);
+	lifted = g->since_lift <= LIFT_LOSES_FOR;
+	g->calm = g->round_lost == 0 && !g->deep_us ? one_more(g->calm) : 0;
+	g->checked = g->checking > 0;
+	/* What was held back, by the application or by a check, says nothing about reports. */
+	left_out = g->round_limited || g->checked || was_checked;
+	guard_record(g, bytes, ns, lifted, left_out);
 	g->rounds++;
 	if (lifted && overflows) {
 		g->ceiling = min_u64(g->delivered[0].value, MAX_BITS) * BELOW_NUM / BELOW_DEN;
@@ -433,8 +444,8 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 			guard_drive(g, f);
 		return 0;
 	}
-	arrived = sum->delivered;
-	lost = sum->lost;
+	arrived = g->total.delivered;
+	lost = g->total.lost;
 	if (lost >= LEAST_LOST && lost * LOSS_ONE_OF > arrived + lost) {
 		guard_fall_back(g, f, REASON_LOSS);
 	} else if (g->high >= GUARD_ROUNDS) {

@@ -35,9 +35,10 @@
 #define MDCC_JUDGED_ROUNDS 10
 /* What the smallest timeout is beyond the RTT (TCP_RTO_MIN). */
 #define MDCC_MIN_TIMEOUT (200 * NS_PER_MS)
-/* Segments of a report that count as one acknowledgement in slow start; parts of a report at most. */
+/* Segments of a report that count as one acknowledgement in slow start; parts of a report at most, beyond
+ * which the rest counts as one. */
 #define MDCC_PART 8u
-#define MDCC_PARTS 512
+#define MDCC_PARTS 24 /* times as many */
 /* Smallest window after a reduction. */
 #define MDCC_MIN_WINDOW (2ULL << 32)
 /* Halvings in an idle time: a window is at most 2^20. */
@@ -202,12 +203,31 @@ static __always_inline __u64 mdcc_cap(const struct mdcc_state *s, const struct m
 	return max_u64((mdcc_effective(s) >> 16) * min_u32(set->growth_cap, 1000u << 16), window);
 }
 
+/* One part of `acked` segments. Returns how many are left. */
+static __always_inline __u32 mdcc_grow_part(struct mdcc_state *s, const struct cubic_path *path, __u32 acked)
+{
+	__u32 part = cubic_in_slow_start(&s->wired) ? min_u32(acked, MDCC_PART) : acked;
+	cubic_ack(&s->cubic, path, &s->wired, part);
+	return acked - part;
+}
+
+/* Several parts: of two loops, one in the other, the verifier reads each alone. */
+ARITHMETIC_GLOBAL __u32 mdcc_grow_parts(struct mdcc_state *s, const struct cubic_path *path, __u32 acked)
+{
+	int i;
+
+	if (!s || !path)
+		return 0;
+	for (i = 0; i < MDCC_PARTS && acked; i++)
+		acked = mdcc_grow_part(s, path, acked);
+	return acked;
+}
+
 /* Slow start or CUBIC, by `acked` segments. */
 ARITHMETIC_GLOBAL int mdcc_grow_wired(struct mdcc_state *s, const struct mdcc_settings *set, const struct mdcc_event *e, __u32 acked)
 {
 	struct cubic_path path;
 	__u64 cap;
-	__u32 part;
 	int i;
 
 	if (!s || !set || !e || !acked)
@@ -215,13 +235,10 @@ ARITHMETIC_GLOBAL int mdcc_grow_wired(struct mdcc_state *s, const struct mdcc_se
 	mdcc_wired_path(s, e, &path);
 	cap = mdcc_cap(s, set, s->wired.cwnd);
 	/* In slow start a report grows the window by all that it covers: it stands for several acknowledgements. */
-	for (i = 0; i < MDCC_PARTS; i++) {
-		if (!acked)
-			break;
-		part = cubic_in_slow_start(&s->wired) && i < MDCC_PARTS - 1 ? min_u32(acked, MDCC_PART) : acked;
-		acked -= part;
-		cubic_ack(&s->cubic, &path, &s->wired, part);
-	}
+	for (i = 0; i < MDCC_PARTS && acked; i++)
+		acked = mdcc_grow_parts(s, &path, acked);
+	if (acked)
+		cubic_ack(&s->cubic, &path, &s->wired, acked);
 	s->wired.cwnd = min_u64(s->wired.cwnd, cap);
 	return 0;
 }
@@ -691,6 +708,17 @@ static __always_inline void mdcc_halve(struct cubic_window *w, __u64 initial)
 	w->cwnd = max_u64(w->cwnd / 2, min_u64(initial, w->cwnd));
 }
 
+/* An idle timeout, if both windows are not where they began. Whether they were halved. */
+ARITHMETIC_GLOBAL int mdcc_halve_both(struct mdcc_state *s, int radio)
+{
+	if (!s || mdcc_effective(s) <= s->initial)
+		return 0;
+	mdcc_halve(&s->wired, s->initial);
+	if (radio)
+		mdcc_halve(&s->radio, s->initial);
+	return 1;
+}
+
 ARITHMETIC_GLOBAL int mdcc_on_idle(struct mdcc_state *s, const struct mdcc_settings *set, struct mdcc_event *e)
 {
 	__u64 timeout, left;
@@ -706,11 +734,8 @@ ARITHMETIC_GLOBAL int mdcc_on_idle(struct mdcc_state *s, const struct mdcc_setti
 	left = e->idle;
 	radio = !mdcc_is_open(s, set);
 	for (i = 0; i < MDCC_HALVINGS; i++) {
-		if (left <= timeout || mdcc_effective(s) <= s->initial)
+		if (left <= timeout || !mdcc_halve_both(s, radio))
 			break;
-		mdcc_halve(&s->wired, s->initial);
-		if (radio)
-			mdcc_halve(&s->radio, s->initial);
 		left -= timeout;
 	}
 	mdcc_show(s, e);
@@ -733,13 +758,12 @@ ARITHMETIC_GLOBAL int mdcc_on_start(struct mdcc_state *s, const struct mdcc_sett
 	return 0;
 }
 
-/* One event. */
-ARITHMETIC_GLOBAL int mdcc_step(struct mdcc_state *s, const struct mdcc_settings *set, struct mdcc_event *e)
+/* One event, for a place that knows its kind: of the whole only that part is left there, and the verifier reads no more. */
+static __always_inline void mdcc_step_of(struct mdcc_state *s, const struct mdcc_settings *set, struct mdcc_event *e, __u32 kind)
 {
-	if (!s || !set || !e)
-		return 0;
+	e->kind = kind;
 	e->answers = 0;
-	switch (e->kind) {
+	switch (kind) {
 	case MDCC_START:
 		mdcc_on_start(s, set, e);
 		break;
@@ -797,6 +821,13 @@ ARITHMETIC_GLOBAL int mdcc_step(struct mdcc_state *s, const struct mdcc_settings
 		mdcc_on_idle(s, set, e);
 		break;
 	}
+}
+
+/* One event of any kind. */
+ARITHMETIC_GLOBAL int mdcc_step(struct mdcc_state *s, const struct mdcc_settings *set, struct mdcc_event *e)
+{
+	if (s && set && e)
+		mdcc_step_of(s, set, e, e->kind);
 	return 0;
 }
 

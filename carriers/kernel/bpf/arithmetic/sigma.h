@@ -267,6 +267,22 @@ ARITHMETIC_GLOBAL int sigma_drop_oldest(struct sigma_inputs *in, __u64 at, __u64
 	return 1;
 }
 
+/* Times in a row that the oldest hint is dropped; the square of it is SIGMA_HINTS or more. */
+#define SIGMA_DROPS 23
+
+/* Hints that lie so far back leave the mean. Whether there may be more: of two loops, one in the other, the verifier reads each alone. */
+ARITHMETIC_GLOBAL int sigma_drop_some(struct sigma_inputs *in, __u64 at, __u64 span)
+{
+	int i;
+
+	if (!in)
+		return 0;
+	for (i = 0; i < SIGMA_DROPS; i++)
+		if (!sigma_drop_oldest(in, at, span))
+			return 0;
+	return 1;
+}
+
 /* The window of the mean moves on. */
 ARITHMETIC_GLOBAL int sigma_keep(struct sigma_inputs *in, const struct sigma_hint *h, __u64 span)
 {
@@ -275,8 +291,8 @@ ARITHMETIC_GLOBAL int sigma_keep(struct sigma_inputs *in, const struct sigma_hin
 
 	if (!in || !h)
 		return 0;
-	for (i = 0; i < SIGMA_HINTS; i++)
-		if (!sigma_drop_oldest(in, h->at, span))
+	for (i = 0; i < SIGMA_DROPS; i++)
+		if (!sigma_drop_some(in, h->at, span))
 			break;
 	k = &in->recent[(in->first + in->count) % SIGMA_HINTS];
 	k->at = h->at;
@@ -285,6 +301,16 @@ ARITHMETIC_GLOBAL int sigma_keep(struct sigma_inputs *in, const struct sigma_hin
 	in->own += k->own;
 	in->unused += k->unused;
 	in->count++;
+	return 0;
+}
+
+/* In two parts: clang copies no more at once. */
+ARITHMETIC_GLOBAL int sigma_copy_row(struct sigma_inputs *in, const struct sigma_hint *h)
+{
+	if (!in || !h)
+		return 0;
+	__builtin_memcpy(&in->row, &h->row, SIGMA_HALF);
+	__builtin_memcpy((char *)&in->row + SIGMA_HALF, (const char *)&h->row + SIGMA_HALF, sizeof(in->row) - SIGMA_HALF);
 	return 0;
 }
 
@@ -317,9 +343,7 @@ ARITHMETIC_GLOBAL int sigma_on_hint(struct sigma_inputs *in, const struct sigma_
 		in->run++;
 	if (h->granted) {
 		in->granted_at = h->at;
-		/* In two parts: clang copies no more at once. */
-		__builtin_memcpy(&in->row, &h->row, SIGMA_HALF);
-		__builtin_memcpy((char *)&in->row + SIGMA_HALF, (const char *)&h->row + SIGMA_HALF, sizeof(in->row) - SIGMA_HALF);
+		sigma_copy_row(in, h);
 	}
 	/* In proportion to the whole cell: sizes of grants that do not exist are not rounded down. */
 	in->whole = sigma_rate(&h->row, (__u64)h->cell << 32);
@@ -796,22 +820,22 @@ static __always_inline int sigma_remember(const struct sigma_state *s, const str
 	return 1;
 }
 
-/* One event. `h` is needed for SIGMA_HINT alone. What the window is stands in flow.cwnd, and the glue writes into `shown` what became
- * of it.
+/* One event, for a place that knows its kind: of the whole only that part is left there, and the verifier reads no more. `h` is needed
+ * for SIGMA_HINT alone. What the window is stands in flow.cwnd, and the glue writes into `shown` what became of it.
  */
-ARITHMETIC_GLOBAL int sigma_step(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e, struct sigma_hint *h)
+static __always_inline void sigma_step_of(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e,
+					  struct sigma_hint *h, __u32 kind)
 {
-	if (!s || !set || !e)
-		return 0;
 	struct flow *f = &e->flow;
 
+	e->kind = kind;
 	e->parent = 0;
 	f->cwnd = max_u32(min_u32(f->cwnd, FLOW_MOST_CWND), 1);
 	if (!s->made)
 		sigma_make(s, set);
 	if (f->cwnd != s->shown)
 		s->window = (__u64)f->cwnd << 32;
-	switch (e->kind) {
+	switch (kind) {
 	case SIGMA_START:
 		s->started = 1;
 		if (f->srtt_us || f->min_rtt_us)
@@ -877,6 +901,13 @@ ARITHMETIC_GLOBAL int sigma_step(struct sigma_state *s, const struct sigma_setti
 	f->pacing = s->pacing;
 	if (s->mode == SIGMA_PLAIN)
 		e->parent |= SIGMA_PARENT_HAS;
+}
+
+/* One event of any kind. */
+ARITHMETIC_GLOBAL int sigma_step(struct sigma_state *s, const struct sigma_settings *set, struct sigma_event *e, struct sigma_hint *h)
+{
+	if (s && set && e)
+		sigma_step_of(s, set, e, h, e->kind);
 	return 0;
 }
 

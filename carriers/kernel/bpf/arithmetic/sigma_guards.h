@@ -284,23 +284,29 @@ ARITHMETIC_GLOBAL int sigma_on_report(struct sigma_trials *t, __u64 at, __u32 gr
 #define SIGMA_TO_COME 1
 #define SIGMA_FORGOTTEN 2
 
+/* One halving: `place` points lie before `at`, or `step` more. */
+ARITHMETIC_GLOBAL __u32 sigma_halve(const struct sigma_trials *t, __u64 at, __u32 count, __u32 place, __u32 step)
+{
+	__u32 probe = place + step;
+
+	if (!t || probe > count)
+		return place;
+	return t->account[(t->point_first + probe - 1) % SIGMA_POINTS].at < at ? probe : place;
+}
+
 /* The account at a time, as `found`. Returns SIGMA_KNOWN, or why it is not. */
 ARITHMETIC_GLOBAL int sigma_granted_by(const struct sigma_trials *t, __u64 at, struct sigma_point *found)
 {
 	const struct sigma_point *before, *after;
-	__u32 count, place = 0, step, probe, fits, earlier;
+	__u32 count, place = 0, step;
 	__u64 gap;
 
 	if (!t || !found)
 		return SIGMA_FORGOTTEN;
 	count = min_u32(t->point_count, SIGMA_POINTS);
-	/* Points before `at`, found by halving; without branches, of which the verifier would follow every combination. */
-	for (step = SIGMA_POINTS; step; step >>= 1) {
-		probe = place + step;
-		fits = ~(count - probe) >> 31;
-		earlier = (t->account[(t->point_first + probe - 1) % SIGMA_POINTS].at - at) >> 63;
-		place += step & -(fits & earlier);
-	}
+	/* Points before `at`. A call has no branches here, of which the verifier would follow every combination. */
+	for (step = SIGMA_POINTS; step; step >>= 1)
+		place = sigma_halve(t, at, count, place, step);
 	if (place >= count)
 		return SIGMA_TO_COME;
 	after = &t->account[(t->point_first + place) % SIGMA_POINTS];
@@ -350,11 +356,25 @@ ARITHMETIC_GLOBAL int sigma_compare_one(struct sigma_trials *t)
 	return 1;
 }
 
+/* Adds the round that lies so many before the newest one. */
+ARITHMETIC_GLOBAL int sigma_add_round(const struct sigma_trials *t, struct sigma_compared *sum, __u32 back)
+{
+	const struct sigma_compared *c;
+
+	if (!t || !sum)
+		return 0;
+	c = &t->compared[(t->compared_first + t->compared_count - 1 - back) % SIGMA_MOST_ROUNDS];
+	sum->span += c->span;
+	sum->delivered += c->delivered;
+	sum->granted += c->granted;
+	sum->before = c->before;
+	sum->reports += c->reports;
+	return 0;
+}
+
 /* Sums over the newest rounds that are enough to be judged, or over all. Whether there are enough. */
 ARITHMETIC_GLOBAL int sigma_sum(const struct sigma_trials *t, struct sigma_compared *sum, int all)
 {
-	const struct sigma_compared *c;
-	__u64 reports = 0;
 	__u32 i;
 
 	if (!t || !sum)
@@ -363,16 +383,12 @@ ARITHMETIC_GLOBAL int sigma_sum(const struct sigma_trials *t, struct sigma_compa
 	sum->delivered = 0;
 	sum->granted = 0;
 	sum->before = 0;
+	sum->reports = 0;
 	for (i = 0; i < SIGMA_MOST_ROUNDS; i++) {
 		if (i >= t->compared_count)
 			break;
-		c = &t->compared[(t->compared_first + t->compared_count - 1 - i) % SIGMA_MOST_ROUNDS];
-		sum->span += c->span;
-		sum->delivered += c->delivered;
-		sum->granted += c->granted;
-		sum->before = c->before;
-		reports += c->reports;
-		if (!all && i + 1 >= SIGMA_ROUNDS && sum->span >= SIGMA_SPAN && reports >= SIGMA_REPORTS)
+		sigma_add_round(t, sum, i);
+		if (!all && i + 1 >= SIGMA_ROUNDS && sum->span >= SIGMA_SPAN && sum->reports >= SIGMA_REPORTS)
 			return 1;
 	}
 	return 0;
