@@ -192,7 +192,7 @@ fn collect_warning(_level: PrintLevel, text: String) {
 }
 
 /// The names that the kernel has already. It would refuse them too, but only what is loaded, and with a line in its log.
-fn names() -> Result<Vec<String>, KernelError> {
+pub(crate) fn names() -> Result<Vec<String>, KernelError> {
     let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let text = std::fs::read_to_string(path).map_err(KernelError::io("read", path))?;
     Ok(text.split_whitespace().map(str::to_owned).collect())

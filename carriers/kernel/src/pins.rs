@@ -13,6 +13,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
 use nix::mount::{MsFlags, mount};
@@ -22,9 +24,11 @@ use crate::choice::{CHOICE, Prefix};
 use crate::control::{Control, Kind, SETTINGS};
 use crate::error::{CAPABILITIES, KernelError};
 use crate::layout::Layout;
-use crate::loaded::{ALLOCATIONS, Loaded, USERS, check_name, write};
+use crate::loaded::{ALLOCATIONS, Loaded, USERS, check_name, names, write};
 use crate::sockets::{self, Socket};
 
+/// How long `unload` waits for the name to become free. Ours; on an idle machine it takes milliseconds.
+const REMOVAL: Duration = Duration::from_secs(2);
 /// Where the BPF file system is.
 pub(crate) const BPFFS: &str = "/sys/fs/bpf";
 /// Our folder in it.
@@ -204,7 +208,13 @@ pub fn sockets(name: &str) -> Result<Vec<Socket>, KernelError> {
 /// Removes a pinned control. Connections that use it keep it until they end; new ones do not get it.
 pub fn unload(name: &str) -> Result<(), KernelError> {
     let folder = existing(name)?;
-    remove(&folder).map_err(KernelError::pin("remove", folder))
+    remove(&folder).map_err(KernelError::pin("remove", folder))?;
+    // The kernel removes the registration of a link some time after its last file: until then the name is taken.
+    let begun = Instant::now();
+    while names()?.iter().any(|taken| taken == name) && begun.elapsed() < REMOVAL {
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 fn remove(folder: &Path) -> io::Result<()> {
