@@ -1,7 +1,7 @@
 //! Aggregates the kernel's figures of a flow: counters over all of its connections, RTTs, and a series over time in the simulator's
 //! form.
 
-use ranpace_network::{Column, Distribution, Histogram, Series};
+use ranpace_network::{Column, Distribution, Histogram, Series, flow_columns};
 use ranpace_units::{Span, Time};
 
 use crate::tcp_info::TcpInfo;
@@ -10,23 +10,8 @@ use crate::tcp_info::TcpInfo;
 /// acknowledgement, so a smoothed RTT is counted as often.
 const SEGMENTS_PER_ACK: u64 = 2;
 
-/// Columns of the simulator's series that are taken from the kernel, and two of its own.
-const COLUMNS: [&str; 14] = [
-    "time_s",
-    "delivered_bytes",
-    "goodput_bit_s",
-    "sent_bytes",
-    "acked_bytes",
-    "retransmitted_packets",
-    "cwnd_bytes",
-    "ssthresh_bytes",
-    "pacing_bit_s",
-    "in_flight_bytes",
-    "srtt_s",
-    "rtt_last_s",
-    "kernel_rwnd_limited_s",
-    "kernel_sndbuf_limited_s",
-];
+/// Columns of the simulator's series that are taken from the kernel, and two that only kernels have.
+const COLUMNS: [&str; 14] = flow_columns(["kernel_rwnd_limited_s", "kernel_sndbuf_limited_s"]);
 
 /// Counters of a flow since its first connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -10,13 +10,13 @@ use ranpace_emulator::{
     Captured, Delivery, EmulationError, NamespaceError, Outcome, Plan, Program, Timeliness, Topology, Views,
     Workloads,
 };
-use ranpace_lab::{CompareRow, Comparison, Job, Report, RunSummary, Store, peps, proxies, radio, table};
+use ranpace_lab::{Job, RunSummary, Store, peps, proxies, radio, table};
 use ranpace_scenario::Scenario;
 use ranpace_units::{Span, Time};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::run::rows;
+use crate::run::{report, rows};
 use crate::{common, interrupt, output};
 
 /// Exit status of a run in which the machine could not keep up.
@@ -317,21 +317,9 @@ impl Emulate {
         let mut origin = job.origin();
         origin.version += " emulated";
         let folder = store.save_here(&origin, &result)?;
-        let rows: Vec<CompareRow> = rows(&result);
-        let report = Report {
-            title: format!("{}, in real time", job.scenario.name),
-            command: common::command_line(),
-            intro: String::new(),
-            groups: vec![Comparison {
-                title: job.scenario.name.clone(),
-                scenario_text: job.text.clone(),
-                rows: rows.clone(),
-                runs: vec![(job.scenario.name.clone(), vec![&result])],
-                plates: Vec::new(),
-            }],
-            chapters: Vec::new(),
-            warnings: timeliness.invalid().into_iter().collect(),
-        };
+        let rows = rows(&result);
+        let title = format!("{}, in real time", job.scenario.name);
+        let report = report(title, job, &result, &rows, timeliness.invalid().into_iter().collect());
         let emulation = EmulationSummary::of(&timeliness, code);
         let json = serde_json::to_string_pretty(&emulation).map_err(Failure::ours)?;
         store.write("emulation.json", json.as_bytes())?;

@@ -73,20 +73,7 @@ impl Run {
         let folder = store.save(&origin, &result)?;
         interrupt::kept();
         let rows = rows(&result);
-        let report = Report {
-            title: job.scenario.name.clone(),
-            command: common::command_line(),
-            intro: String::new(),
-            groups: vec![Comparison {
-                title: job.scenario.name.clone(),
-                scenario_text: job.text.clone(),
-                rows: rows.clone(),
-                runs: vec![(job.scenario.name.clone(), vec![&result])],
-                plates: Vec::new(),
-            }],
-            chapters: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let report = report(job.scenario.name.clone(), &job, &result, &rows, Vec::new());
         let page = store.write("report.html", report.html().map_err(Failure::ours)?.as_bytes())?;
         if self.json {
             output::json(&RunSummary::of(&origin, &result))?;
@@ -112,6 +99,31 @@ impl Run {
             )));
         }
         Ok(())
+    }
+}
+
+/// The report of a single run.
+pub fn report<'a>(
+    title: String,
+    job: &Job,
+    result: &'a RunResult,
+    rows: &[CompareRow],
+    warnings: Vec<String>,
+) -> Report<'a> {
+    let name = &job.scenario.name;
+    Report {
+        title,
+        command: common::command_line(),
+        intro: String::new(),
+        groups: vec![Comparison {
+            title: name.clone(),
+            scenario_text: job.text.clone(),
+            rows: rows.to_vec(),
+            runs: vec![(name.clone(), vec![result])],
+            plates: Vec::new(),
+        }],
+        chapters: Vec::new(),
+        warnings,
     }
 }
 

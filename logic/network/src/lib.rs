@@ -36,7 +36,7 @@ pub use results::{
     LostConnection, Moment, PepResult, RadioLinkResult, RunResult, Series, SplitResult, Transfer, UserResult,
 };
 pub use route::{Place, Routes, Stop, splits};
-pub use series::{FigureSource, FlowRow, FlowRows, LinkRows};
+pub use series::{FigureSource, FlowRow, FlowRows, LinkRows, flow_columns};
 pub use tap::{Tap, TapEvent};
 pub use transit::{Arrived, PacketInfo, Transit};
 pub use udp_source::UdpSource;

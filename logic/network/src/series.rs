@@ -8,22 +8,27 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 use crate::meter::{FlowMeter, LinkMeter};
 use crate::results::{Column, FlowCounts, Moment, Series};
 
-const FLOW_COLUMNS: [&str; 14] = [
-    "time_s",
-    "delivered_bytes",
-    "goodput_bit_s",
-    "sent_bytes",
-    "acked_bytes",
-    "retransmitted_packets",
-    "cwnd_bytes",
-    "ssthresh_bytes",
-    "pacing_bit_s",
-    "in_flight_bytes",
-    "srtt_s",
-    "rtt_last_s",
-    "queueing_delay_mean_s",
-    "queueing_delay_max_s",
-];
+/// Columns of a flow's series that its endpoints know, followed by two others.
+pub const fn flow_columns(others: [&'static str; 2]) -> [&'static str; 14] {
+    [
+        "time_s",
+        "delivered_bytes",
+        "goodput_bit_s",
+        "sent_bytes",
+        "acked_bytes",
+        "retransmitted_packets",
+        "cwnd_bytes",
+        "ssthresh_bytes",
+        "pacing_bit_s",
+        "in_flight_bytes",
+        "srtt_s",
+        "rtt_last_s",
+        others[0],
+        others[1],
+    ]
+}
+
+const FLOW_COLUMNS: [&str; 14] = flow_columns(["queueing_delay_mean_s", "queueing_delay_max_s"]);
 
 const LINK_COLUMNS: [&str; 6] = [
     "time_s",

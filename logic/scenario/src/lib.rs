@@ -34,6 +34,7 @@ mod algorithm;
 mod cell;
 pub mod cells;
 mod change;
+mod entries;
 mod error;
 mod field;
 mod flow;

@@ -2,6 +2,8 @@
 
 use ranpace_pep::middlebox::Kind;
 
+use crate::entries::{Entry, EntryKind, read_entries};
+use crate::flow::Flows;
 use crate::key::{Group, Key, Name, Open, Required, Whole, Words};
 use crate::model::MiddleboxSpec;
 use crate::network::Network;
@@ -42,26 +44,21 @@ enum KindWord {
     DropEvery,
 }
 
-/// Most middleboxes in a scenario. Ours.
-const MOST: usize = 100;
+impl Entry for MiddleboxSpec {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Several middleboxes may handle a flow.
+    fn flows(&self) -> impl Iterator<Item = usize> {
+        core::iter::empty()
+    }
+}
 
 /// Reads all `[[middlebox]]`.
-pub(crate) fn read(root: &mut Section<'_>, network: &Network) -> Vec<MiddleboxSpec> {
-    let Some(field) = root.field("middlebox") else { return Vec::new() };
-    let mut all: Vec<MiddleboxSpec> = Vec::new();
-    for (index, section) in field.tables().into_iter().enumerate() {
-        if index >= MOST {
-            section.error(format!("more than {MOST} middleboxes"));
-            break;
-        }
-        let (at, report) = (section.at, section.report);
-        let Some(middlebox) = read_entry(section.of(&[KEYS]), index + 1, network) else { continue };
-        if all.iter().any(|other| other.name == middlebox.name) {
-            report.add(at, format!("there is another middlebox called {:?}", middlebox.name));
-        }
-        all.push(middlebox);
-    }
-    all
+pub(crate) fn read(root: &mut Section<'_>, network: &Network, flows: &Flows) -> Vec<MiddleboxSpec> {
+    let kind = EntryKind { key: "middlebox", noun: "middlebox", plural: "middleboxes", handled: "handled" };
+    read_entries(root, &kind, flows, |section, number| read_entry(section.of(&[KEYS]), number, network))
 }
 
 fn read_entry(mut section: Section<'_>, number: usize, network: &Network) -> Option<MiddleboxSpec> {

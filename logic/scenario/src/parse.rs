@@ -89,7 +89,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     let flows = Flows::read(&mut root, &network, duration);
     let proxies = proxy::read(&mut root, &network, &flows, &rnis);
     let peps = pep::read(&mut root, &network, &flows);
-    let middleboxes = middlebox::read(&mut root, &network);
+    let middleboxes = middlebox::read(&mut root, &network, &flows);
     let changes = change::read(&mut root, &network, &flows, duration);
     let sample = read_sample(sample, duration, &network, &flows);
     root.finish();

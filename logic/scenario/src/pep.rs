@@ -5,14 +5,14 @@
 
 use ranpace_units::{Span, Time};
 
+use crate::entries::{Entry, EntryKind, flows_across, read_entries};
 use crate::flow::Flows;
 use crate::key::{ANY_TIME, Duration, Group, Is, Key, Name, Number, Open, Required, Within, Words};
-use crate::model::{PepLie, PepSpec, Transport, WatchSpec};
+use crate::model::{FlowSpec, PepLie, PepSpec, Transport, WatchSpec};
 use crate::network::Network;
 use crate::reader::Section;
 
-/// Most PEPs in a scenario. Ours.
-const MOST: usize = 100;
+/// Longest delay of a report. Ours.
 const MOST_DELAY: Span = Span::from_secs(60);
 
 const NAME: Key<Name> =
@@ -55,30 +55,22 @@ const FAULTS_FROM: Key<Duration, Is<Span>> = Key {
 /// The keys of `[[pep]]`.
 pub(crate) const KEYS: Group = &[&NAME, &HOST, &DELAY, &LOSS, &START, &STOP, &LIE, &FAULTS_FROM];
 
+impl Entry for PepSpec {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn flows(&self) -> impl Iterator<Item = usize> {
+        self.watches.iter().map(|watch| watch.flow)
+    }
+}
+
 /// Reads all `[[pep]]`.
 pub(crate) fn read(root: &mut Section<'_>, network: &Network, flows: &Flows) -> Vec<PepSpec> {
-    let Some(field) = root.field("pep") else { return Vec::new() };
-    let mut peps: Vec<PepSpec> = Vec::new();
-    for (index, section) in field.tables().into_iter().enumerate() {
-        if index >= MOST {
-            section.error(format!("more than {MOST} PEPs"));
-            break;
-        }
-        let (at, report) = (section.at, section.report);
-        let Some(pep) = read_entry(section.of(&[KEYS]), index + 1, network, flows) else { continue };
-        if peps.iter().any(|other| other.name == pep.name) {
-            report.add(at, format!("there is another PEP called {:?}", pep.name));
-        }
-        let twice = pep.watches.iter().find_map(|watch| {
-            let other = peps.iter().find(|other| other.watches.iter().any(|own| own.flow == watch.flow))?;
-            Some((&flows.all[watch.flow].name, &other.name))
-        });
-        if let Some((flow, other)) = twice {
-            report.add(at, format!("flow {flow:?} is already watched by the PEP {other:?}"));
-        }
-        peps.push(pep);
-    }
-    peps
+    let kind = EntryKind { key: "pep", noun: "PEP", plural: "PEPs", handled: "watched" };
+    read_entries(root, &kind, flows, |section, number| {
+        read_entry(section.of(&[KEYS]), number, network, flows)
+    })
 }
 
 fn read_entry(mut section: Section<'_>, number: usize, network: &Network, flows: &Flows) -> Option<PepSpec> {
@@ -90,20 +82,12 @@ fn read_entry(mut section: Section<'_>, number: usize, network: &Network, flows:
     let (lie, faults_from) = (section.get(&LIE), section.get(&FAULTS_FROM));
     section.finish();
     let (host, host_field) = (host?, host_field?);
-    let mut watches = Vec::new();
-    for (index, flow) in flows.all.iter().enumerate() {
-        if !matches!(flow.transport, Transport::Tcp { .. } | Transport::Quic { .. }) {
-            continue;
-        }
-        match network.stands_on(flow, host) {
-            Some(Ok((forward, back))) => watches.push(WatchSpec { flow: index, forward, back }),
-            Some(Err(problem)) => {
-                host_field.error(problem);
-                return None;
-            }
-            None => {}
-        }
-    }
+    let places = |flow: &FlowSpec| match flow.transport {
+        Transport::Tcp { .. } | Transport::Quic { .. } => network.stands_on(flow, host),
+        _ => None,
+    };
+    let watches =
+        flows_across(flows, &host_field, places, |flow, (forward, back)| WatchSpec { flow, forward, back })?;
     Some(PepSpec {
         name,
         host,
@@ -124,44 +108,10 @@ mod tests {
     use ranpace_units::Span;
 
     use super::PepLie;
+    use crate::entries::TEST_SCENARIO;
     use crate::parse;
 
-    const TEXT: &str = r#"
-duration = "1s"
-[[link]]
-from = "server"
-to = "edge"
-rate = "1Gbit/s"
-delay = "10ms"
-duplex = true
-[[link]]
-from = "edge"
-to = "mast"
-rate = "1Gbit/s"
-delay = "1ms"
-duplex = true
-[[cell]]
-host = "mast"
-preset = "lte"
-[[user]]
-name = "phone"
-position = [50, 0]
-[[flow]]
-name = "down"
-from = "server"
-to = "phone"
-cc = "mdcc"
-[[flow]]
-name = "up"
-from = "phone"
-to = "server"
-cc = "cubic"
-[[flow]]
-name = "call"
-from = "server"
-to = "phone"
-transport = "udp"
-workload = { kind = "cbr", rate = "100kbit/s" }
+    const PAGE: &str = r#"
 [[flow]]
 name = "page"
 from = "server"
@@ -171,7 +121,7 @@ cc = "mdcc"
 "#;
 
     fn with(pep: &str) -> String {
-        format!("{TEXT}[[pep]]\n{pep}\n")
+        format!("{TEST_SCENARIO}{PAGE}[[pep]]\n{pep}\n")
     }
 
     #[test]

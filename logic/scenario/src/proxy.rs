@@ -13,14 +13,23 @@ use self::keys::*;
 pub(crate) use self::keys::{KEYS, RAPID_KEYS};
 
 use crate::algorithm::read_algorithm;
+use crate::entries::{Entry, EntryKind, flows_across, read_entries};
 use crate::flow::Flows;
-use crate::model::{PassingSpec, ProxyKind, ProxySpec, SplitSpec};
+use crate::model::{FlowSpec, PassingSpec, ProxyKind, ProxySpec, SplitSpec};
 use crate::network::Network;
 use crate::reader::Section;
 use crate::rnis::FeedSpec;
 
-/// Most proxies in a scenario. Ours.
-const MOST_PROXIES: usize = 100;
+impl Entry for ProxySpec {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn flows(&self) -> impl Iterator<Item = usize> {
+        self.splits.iter().map(|split| split.flow)
+    }
+}
+
 /// Reads all `[[proxy]]`.
 pub(crate) fn read(
     root: &mut Section<'_>,
@@ -28,31 +37,10 @@ pub(crate) fn read(
     flows: &Flows,
     feed: &FeedSpec,
 ) -> Vec<ProxySpec> {
-    let Some(field) = root.field("proxy") else { return Vec::new() };
-    let mut proxies: Vec<ProxySpec> = Vec::new();
-    for (index, section) in field.tables().into_iter().enumerate() {
-        if index >= MOST_PROXIES {
-            section.error(format!("more than {MOST_PROXIES} proxies"));
-            break;
-        }
-        let (at, report) = (section.at, section.report);
-        let Some(proxy) = read_entry(section.of(&[KEYS, RAPID_KEYS]), index + 1, network, flows, feed.period)
-        else {
-            continue;
-        };
-        if proxies.iter().any(|other| other.name == proxy.name) {
-            report.add(at, format!("there is another proxy called {:?}", proxy.name));
-        }
-        let twice = proxy.splits.iter().find_map(|split| {
-            let other = proxies.iter().find(|other| other.splits.iter().any(|own| own.flow == split.flow))?;
-            Some((&flows.all[split.flow].name, &other.name))
-        });
-        if let Some((flow, other)) = twice {
-            report.add(at, format!("flow {flow:?} is already split by the proxy {other:?}"));
-        }
-        proxies.push(proxy);
-    }
-    proxies
+    let kind = EntryKind { key: "proxy", noun: "proxy", plural: "proxies", handled: "split" };
+    read_entries(root, &kind, flows, |section, number| {
+        read_entry(section.of(&[KEYS, RAPID_KEYS]), number, network, flows, feed.period)
+    })
 }
 
 fn read_entry(
@@ -93,17 +81,9 @@ fn read_entry(
     });
     section.finish();
     let (host, host_field) = (host?, host_field?);
-    let mut splits = Vec::new();
-    for (index, flow) in flows.all.iter().enumerate() {
-        match network.middlebox_on(flow, host) {
-            Some(Ok((forward, back))) => splits.push(SplitSpec { flow: index, forward, back }),
-            Some(Err(problem)) => {
-                host_field.error(problem);
-                return None;
-            }
-            None => {}
-        }
-    }
+    let places = |flow: &FlowSpec| network.middlebox_on(flow, host);
+    let splits =
+        flows_across(flows, &host_field, places, |flow, (forward, back)| SplitSpec { flow, forward, back })?;
     let passing = flows.all.iter().enumerate().filter_map(|(flow, spec)| {
         let (forward, user) = network.passes_by(spec, host)?;
         Some(PassingSpec { flow, forward, user })
@@ -156,43 +136,10 @@ mod tests {
     use ranpace_units::Bytes;
 
     use super::*;
+    use crate::entries::TEST_SCENARIO;
     use crate::parse;
 
-    const TEXT: &str = r#"
-duration = "1s"
-[[link]]
-from = "server"
-to = "edge"
-rate = "1Gbit/s"
-delay = "5ms"
-duplex = true
-[[link]]
-from = "edge"
-to = "mast"
-rate = "1Gbit/s"
-duplex = true
-[[cell]]
-host = "mast"
-preset = "lte"
-[[user]]
-name = "phone"
-position = [50, 0]
-[[flow]]
-name = "down"
-from = "server"
-to = "phone"
-cc = "cubic"
-[[flow]]
-name = "up"
-from = "phone"
-to = "server"
-cc = "cubic"
-[[flow]]
-name = "call"
-from = "server"
-to = "phone"
-transport = "udp"
-workload = { kind = "cbr", rate = "100kbit/s" }
+    const WIRED: &str = r#"
 [[flow]]
 name = "wired"
 from = "server"
@@ -201,7 +148,7 @@ cc = "cubic"
 "#;
 
     fn with(proxy: &str) -> String {
-        format!("{TEXT}[[proxy]]\n{proxy}\n")
+        format!("{TEST_SCENARIO}{WIRED}[[proxy]]\n{proxy}\n")
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What the tests of `ranpace emulate` share: scenarios, emulations that run beside a test, and what is left of them.
 #![allow(dead_code)] // not every test needs all of it
 
+pub mod validation;
+
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};

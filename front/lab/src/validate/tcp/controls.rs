@@ -142,26 +142,12 @@ fn cells() -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use super::super::grid::{LENGTH, RUNS, scenario};
+    use super::super::grid::tests::assert_rows;
     use super::*;
-    use crate::TraceLibrary;
 
     #[test]
     fn grid_has_distinct_rows_and_every_row_is_a_valid_scenario() {
-        let all = rows(false);
-        assert_eq!(all.len(), 40);
-        let names: BTreeSet<&str> = all.iter().map(|row| row.name.as_str()).collect();
-        assert_eq!(names.len(), 40, "no two rows have the same name");
+        assert_rows(&rows(false), 40);
         assert_eq!(rows(true).len(), QUICK.len(), "the rows of --quick are all in the grid");
-        for row in all.iter().filter(|row| row.needs.is_none()) {
-            for run in 1..=RUNS {
-                let text = scenario(row, run);
-                let parsed = TraceLibrary::default().parse(&text, &row.name);
-                let (scenario, _) = parsed.unwrap_or_else(|error| panic!("{error}\n{text}"));
-                assert_eq!((scenario.seed, scenario.duration.as_millis()), (run, LENGTH * 1_000));
-            }
-        }
     }
 }

@@ -216,7 +216,7 @@ const fn mix(number: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeSet;
 
     use ranpace_link::Loss;
@@ -224,13 +224,11 @@ mod tests {
     use super::*;
     use crate::TraceLibrary;
 
-    #[test]
-    fn grid_has_distinct_rows_and_every_row_is_a_valid_scenario() {
-        let all = rows(false);
-        assert_eq!(all.len(), 64);
+    /// Asserts that these are so many rows with distinct names, and that each run of them is a valid scenario.
+    pub(in super::super) fn assert_rows(all: &[Row], count: usize) {
+        assert_eq!(all.len(), count);
         let names: BTreeSet<&str> = all.iter().map(|row| row.name.as_str()).collect();
-        assert_eq!(names.len(), 64, "no two rows have the same name");
-        assert_eq!(rows(true).len(), 12, "the rows of --quick are all in the grid");
+        assert_eq!(names.len(), count, "no two rows have the same name");
         for row in all.iter().filter(|row| row.needs.is_none()) {
             for run in 1..=RUNS {
                 let text = scenario(row, run);
@@ -239,6 +237,12 @@ mod tests {
                 assert_eq!((scenario.seed, scenario.duration.as_millis()), (run, LENGTH * 1_000));
             }
         }
+    }
+
+    #[test]
+    fn grid_has_distinct_rows_and_every_row_is_a_valid_scenario() {
+        assert_rows(&rows(false), 64);
+        assert_eq!(rows(true).len(), 12, "the rows of --quick are all in the grid");
     }
 
     #[test]
