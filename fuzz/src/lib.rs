@@ -39,7 +39,9 @@ pub const TARGETS: [(&str, Target); 13] = [
 /// Datagrams of radio information, each behind its length in a byte: each is read or refused, what was read is written as it was,
 /// and a receiver of all of them knows nothing that is younger than its cell.
 pub fn rnis(data: &[u8]) {
-    use ranpace_rnis::wire::{Datagram, Decoder, HEADER_BYTES, RECORD_BYTES};
+    use ranpace_rnis::wire::{
+        Datagram, Decoder, HEADER_BYTES, RECORD_BYTES, SHORT_RECORD_BYTES, SHORT_VERSION,
+    };
     let (mut decoder, mut rest) = (Decoder::new(), data);
     while let Some((&length, behind)) = rest.split_first() {
         let (datagram, behind) = behind.split_at(behind.len().min(length.into()));
@@ -47,9 +49,12 @@ pub fn rnis(data: &[u8]) {
         let parsed = Datagram::parse(datagram);
         assert_eq!(decoder.on_datagram(datagram).is_ok(), parsed.is_ok());
         let Ok(parsed) = parsed else { continue };
-        assert_eq!(datagram.len(), HEADER_BYTES + RECORD_BYTES * parsed.records().len());
+        let is_short = datagram[1] >> 4 == SHORT_VERSION;
+        let record_bytes = if is_short { SHORT_RECORD_BYTES } else { RECORD_BYTES };
+        assert_eq!(datagram.len(), HEADER_BYTES + record_bytes * parsed.records().len());
         for (record, _) in parsed.records() {
-            assert_eq!(record.rounded(), record, "what came can be said again");
+            let again = if is_short { record.rounded_short() } else { record.rounded() };
+            assert_eq!(again, record, "what came can be said again");
         }
         let cell = parsed.report.cell;
         let Some(known) = decoder.cell(cell) else { panic!("a cell that was heard of is known") };

@@ -1,7 +1,7 @@
 //! The shared table in a file, which processes of this host map: one writer, any number of readers.
 //!
 //! The file has the words of [`shared_table`](ranpace_rnis::shared_table), and behind them those of its
-//! [`directory`](ranpace_rnis::shared_table::directory), in the byte order of the host. Place it in `/dev/shm` or `/run`, which are in
+//! [`directory`], in the byte order of the host. Place it in `/dev/shm` or `/run`, which are in
 //! memory.
 //!
 //! - **One writer.** A writer locks `FILE.lock`, which nobody else can open: readers cannot keep it. The kernel releases the lock
