@@ -5,4 +5,6 @@
 #![deny(missing_docs)]
 
 pub mod clock;
+pub mod config;
+pub mod feed_port;
 pub mod source;

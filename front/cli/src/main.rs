@@ -14,6 +14,8 @@ mod list;
 mod model;
 mod output;
 mod reproduce;
+#[cfg(target_os = "linux")]
+mod rnis;
 mod run;
 mod say;
 mod sweep;
@@ -49,6 +51,8 @@ enum Command {
     EmulateInside(emulate::Inside),
     #[cfg(target_os = "linux")]
     Kernel(kernel::Kernel),
+    #[cfg(target_os = "linux")]
+    Rnis(rnis::Rnis),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
@@ -71,6 +75,8 @@ fn main() -> ExitCode {
         Command::EmulateInside(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Kernel(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Rnis(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),
