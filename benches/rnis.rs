@@ -6,7 +6,10 @@ use std::sync::atomic::AtomicU64;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ranpace_phy::{Both, Cqi, Direction, LteBandwidth, TransportBlock};
+use ranpace_rnis::etsi::{Ecgi, Plmn};
+use ranpace_rnis::lines;
 use ranpace_rnis::shared_table::{SharedTable, Size, Writer};
+use ranpace_rnis::update::{Cell, Update};
 use ranpace_rnis::wire::{Datagram, Decoder, Encoder, Record};
 use ranpace_rnis::{Averaging, CellInfo, Grant, LinkReport, Publisher, SlotReport, UserReport};
 use ranpace_units::{Bytes, Span, Time};
@@ -122,6 +125,35 @@ fn publisher(c: &mut Criterion) {
     group.finish();
 }
 
+/// Lines of JSON between a base station and the server: a slot in which each user has a grant both ways.
+fn json_lines(c: &mut Criterion) {
+    let mut group = c.benchmark_group("lines");
+    let cell = CellInfo::lte(0, LteBandwidth::Mhz20);
+    let plmn = Plmn { mcc: "001".to_owned(), mnc: "01".to_owned() };
+    let described = Update::Cell(Cell { info: cell, ecgi: Ecgi { cell_id: "1".to_owned(), plmn } });
+    for users in [10, 1_000] {
+        let (writer, mut line, mut first) = (lines::Writer::default(), Vec::new(), Vec::new());
+        let rows = rows(users, 1_000_000);
+        writer.slot(&report(&cell, 1, &rows), &mut line);
+        writer.update(&described, &mut first);
+        let mut reader = lines::Reader::default();
+        let mut clock = |_, _| Time::ZERO;
+        reader.read(&first, &mut clock, &mut |_| {}).unwrap();
+        group.throughput(Throughput::Elements(users.into()));
+        group.bench_function(BenchmarkId::new("read", users), |b| {
+            b.iter(|| reader.read(black_box(&line), &mut clock, &mut |update| drop(black_box(update))).unwrap());
+        });
+        group.bench_function(BenchmarkId::new("write", users), |b| {
+            let mut into = Vec::new();
+            b.iter(|| {
+                into.clear();
+                writer.slot(&report(&cell, 1, black_box(&rows)), &mut into);
+            });
+        });
+    }
+    group.finish();
+}
+
 fn wire(c: &mut Criterion) {
     let mut group = c.benchmark_group("wire");
     let cell = ranpace_rnis::wire::CellReport::default();
@@ -147,5 +179,5 @@ fn wire(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, table, publisher, wire);
+criterion_group!(benches, table, publisher, wire, json_lines);
 criterion_main!(benches);

@@ -61,6 +61,63 @@ pub fn rnis(data: &[u8]) {
     }
 }
 
+/// Lines of a base station: each is used or refused, what is passed on is within bounds and can be written and read again, and a
+/// good line after them is used.
+pub fn rnis_lines(data: &[u8]) {
+    use ranpace_rnis::lines::{CELLS, Reader, USERS, Writer};
+    use ranpace_rnis::update::Update;
+    const GOOD: &[u8] = br#"{"cell":{"cell":0,"ecgi":{"cellId":"1","plmn":{"mcc":"001","mnc":"01"}},"technology":"lte","prbs":50}}"#;
+    let (mut reader, mut again, mut slots) = (Reader::default(), Reader::default(), [None; CELLS as usize]);
+    let mut clock = |_, ns: Option<u64>| Time::from_nanos(ns.unwrap_or(0));
+    for line in data.split(|byte| *byte == b'\n') {
+        let mut updates = Vec::new();
+        let refused = reader.read(line, &mut clock, &mut |update| updates.push(update)).is_err();
+        assert!(!refused || updates.is_empty(), "what is refused changes nothing");
+        for update in &updates {
+            if let Update::Slot(slot) = update {
+                assert!(slot.users.iter().all(|row| row.user < USERS));
+                assert!(slot.users.is_sorted_by(|a, b| a.user < b.user), "sorted, without repetition");
+                let last = &mut slots[usize::from(slot.cell.cell)];
+                assert!(last.is_none_or(|last| last < slot.slot), "slots have increasing numbers");
+                *last = Some(slot.slot);
+            }
+            let mut written = Vec::new();
+            Writer::default().update(update, &mut written);
+            again.read(&written, &mut clock, &mut |_| {}).expect("what was read is written so that it can be read");
+        }
+    }
+    let mut count = 0;
+    reader.read(GOOD, &mut clock, &mut |_| count += 1).expect("a good line is read");
+    assert_eq!(count, 1);
+}
+
+/// Datagrams of srsRAN's metrics, each behind its length (a byte, in units of 16 bytes): what is passed on is within the cell.
+pub fn rnis_srsran(data: &[u8]) {
+    use ranpace_rnis::CellInfo;
+    use ranpace_rnis::etsi::{Ecgi, Plmn};
+    use ranpace_rnis::update::{Cell, Update};
+    use ranpace_rnisd::source::SrsranCell;
+    use ranpace_rnisd::source::srsran::{Converter, PERIOD, Pieces};
+    let plmn = Plmn { mcc: "001".to_owned(), mnc: "01".to_owned() };
+    let info = CellInfo::lte(0, LteBandwidth::Mhz10);
+    let cell = SrsranCell { pci: 1, cell: Cell { info, ecgi: Ecgi { cell_id: "1".to_owned(), plmn } } };
+    let (mut converter, mut pieces, mut rest) = (Converter::new(vec![cell], PERIOD), Pieces::default(), data);
+    while let Some((length, after)) = rest.split_first() {
+        let (datagram, next) = after.split_at((usize::from(*length) * 16).min(after.len()));
+        rest = next;
+        // Refusals are expected.
+        let _ = pieces.take(datagram, &mut |object| {
+            let mut clock = |_, ns: Option<u64>| Time::from_nanos(ns.unwrap_or(0));
+            let _ = converter.message(object, &mut clock, &mut |update| {
+                if let Update::Slot(slot) = update {
+                    assert!((0.0..=50.0).contains(&slot.used_prbs.downlink));
+                    assert!(slot.users.is_sorted_by(|a, b| a.user < b.user));
+                }
+            });
+        });
+    }
+}
+
 /// Which object (a byte), and its text: it is read or refused, and what was read is read again from what it writes. For a
 /// query, a list of parameters a line: what it selects was there.
 pub fn rnis_json(data: &[u8]) {

@@ -1,6 +1,7 @@
 //! Runs an emulation from beginning to end: creates namespaces, starts the loop and the programs, and collects the results.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -20,6 +21,7 @@ use crate::plan::{Plan, Program};
 use crate::player::Player;
 use crate::processor::Processor;
 use crate::programs::{Running, write_hosts};
+use crate::rnis::{RadioServer, publish_at};
 use crate::segmentation;
 use crate::timeliness::Timeliness;
 use crate::topology::{Topology, TopologyError};
@@ -57,6 +59,14 @@ pub enum EmulationError {
     /// The capture file could not be created.
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    /// The socket for radio information could not be created.
+    #[error("{}: {error}; radio information cannot be published there", path.display())]
+    Publish {
+        /// The socket.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
     /// The loop failed.
     #[error("the loop between the devices failed: {}{}", .0, advice(.0))]
     Loop(io::Error),
@@ -136,6 +146,11 @@ pub fn emulate(
     let (tap, writer) = capture.unzip();
     let (hints, hint_writer) =
         plan.views.hints.clone().map(|path| hints_to(path, &topology.scenario)).unzip();
+    let published =
+        plan.views.rnis.as_ref().map(|path| {
+            publish_at(path).map_err(|error| EmulationError::Publish { path: path.clone(), error })
+        });
+    let (rnis, rnis_server) = published.transpose()?.unzip();
     let over = AtomicBool::new(false);
     let (played, code, report, captured) = thread::scope(|scope| {
         // The loop ends on every path out of here.
@@ -173,6 +188,7 @@ pub fn emulate(
             tap,
             live,
             hints,
+            rnis,
         };
         let played = scope.spawn(move || {
             event_loop::run(topology, devices, beside, is_over, |begun| {
@@ -199,8 +215,21 @@ pub fn emulate(
         let captured = writing.map(|writing| writing.join().unwrap_or(Ok(0)));
         Ok((played, code, report, captured))
     })?;
+    // It ends with the loop, which drops the publisher.
+    let rnis_late = rnis_server.map_or(0, RadioServer::finish);
     let code = code?;
-    let Played { result, mut timeliness, left_out, hints_left_out } = played.map_err(EmulationError::Loop)?;
+    let Played { result, mut timeliness, left_out, hints_left_out, rnis_left_out } =
+        played.map_err(EmulationError::Loop)?;
+    if rnis_left_out > 0 {
+        notes.push(format!(
+            "{rnis_left_out} updates of cells are not published: they came faster than lines are written"
+        ));
+    }
+    if rnis_late > 0 {
+        notes.push(format!(
+            "{rnis_late} lines of cells are left out for readers of --rnis that were too slow"
+        ));
+    }
     if let Some((Err(error), path)) = hint_writer.map(HintWriter::finish).zip(plan.views.hints.as_ref()) {
         notes.push(format!("radio information could not be written to {}: {error}", path.display()));
     } else if hints_left_out > 0 {

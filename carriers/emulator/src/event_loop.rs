@@ -27,6 +27,7 @@ use crate::participants::Participants;
 use crate::pcap::Tap;
 use crate::poller::Poller;
 use crate::processor::Processor;
+use crate::rnis::{self, RadioPublisher};
 use crate::segmentation;
 use crate::slack::{Slack, Wakeup};
 use crate::timeliness::{Machine, Timeliness, Watch};
@@ -54,7 +55,7 @@ const TURN: Span = Span::from_micros(1);
 const PRIORITY: u8 = 40;
 
 /// Options of the loop.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct SideTasks {
     /// How packets are delivered.
     pub delivery: Delivery,
@@ -70,6 +71,8 @@ pub struct SideTasks {
     pub live: Option<Live>,
     /// Records radio information.
     pub hints: Option<HintLines>,
+    /// Publishes what cells say.
+    pub rnis: Option<RadioPublisher>,
 }
 
 /// Runs a network until `stop` is set; the device at a place is that of its host. `say` receives the start time.
@@ -80,14 +83,22 @@ pub fn run(
     stop: &AtomicBool,
     say: impl FnOnce(Instant),
 ) -> io::Result<Played> {
-    let SideTasks { delivery, cuts, saves_power, processor, mut tap, mut live, hints } = beside;
+    let SideTasks { delivery, cuts, saves_power, processor, mut tap, mut live, hints, mut rnis } = beside;
     let awake = if saves_power { None } else { Awake::ask().ok() };
     let machine = Machine { real_time: hurry(), awake: awake.is_some(), cuts };
     // If pinning is forbidden, the scheduler chooses the processor.
     let _ = processor.as_ref().map(Processor::keep);
+    let mut reader = None;
     let mut network = Transit::new(&topology.scenario);
     if let Some(hints) = &hints {
         hints.subscribe(&topology.scenario, &mut network);
+    }
+    let origin = rnis.as_mut().map(|publisher| {
+        publisher.describe(topology, &network);
+        publisher.origin()
+    });
+    if let Some(publisher) = &mut rnis {
+        network.subscribe_reports(reader.insert(rnis::reader(publisher)));
     }
     let coalescer = match delivery {
         Delivery::Gro => Some(Coalescer::default()),
@@ -109,6 +120,9 @@ pub fn run(
     let mut lead = WakeupLead::default();
     let (mut asleep_for, mut asleep_until, mut dozes) = (Time::ZERO, Time::ZERO, false);
     let (began, cpu) = (Instant::now(), cpu_time());
+    if let Some(origin) = &origin {
+        origin.begin();
+    }
     if let Some(tap) = &mut tap {
         tap.begin();
     }
@@ -250,7 +264,9 @@ pub fn run(
         add_parts(topology, &mut result, |route| participants.split(route));
     }
     let hints_left_out = gateway.hints.map_or(0, |hints| hints.left_out());
-    Ok(Played { result, timeliness, left_out, hints_left_out })
+    drop(reader);
+    let rnis_left_out = rnis.map_or(0, |publisher| publisher.left_out());
+    Ok(Played { result, timeliness, left_out, hints_left_out, rnis_left_out })
 }
 
 /// The loop's results.
@@ -263,6 +279,8 @@ pub struct Played {
     pub left_out: u64,
     /// Hints not recorded because the queue was full.
     pub hints_left_out: u64,
+    /// Updates of cells that were not published because the queue was full.
+    pub rnis_left_out: u64,
 }
 
 /// How long before an instant a sleep should end. A sleep ends late by the time that the machine takes to wake a thread (20 to 70

@@ -68,6 +68,8 @@ mod proxy;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
+mod rnis;
+#[cfg(target_os = "linux")]
 mod routes;
 #[cfg(target_os = "linux")]
 mod segmentation;

@@ -3,169 +3,29 @@
 //! A source runs on a thread of its own and passes [`Update`]s to the server. Numbers of cells and users are the source's own; the
 //! server gives each source numbers of its own in what it publishes, and identifies users across sources by their addresses.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use ranpace_phy::Both;
-use ranpace_rnis::etsi::{AssociateId, Ecgi};
-use ranpace_rnis::{BearerReport, CellInfo, Event, SlotReport, UserReport};
-use ranpace_units::{Span, Time};
+pub use ranpace_rnis::update::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update, User};
 
-/// News of a base station. Times are those of [`clock::now`](crate::clock::now).
-#[derive(Clone, Debug, PartialEq)]
-pub enum Update {
-    /// A cell, before its first slot, and whenever its description changes.
-    Cell(Cell),
-    /// A user, before the first slot in which it appears, and whenever its identity changes.
-    User(User),
-    /// What happened in one slot.
-    Slot(Slot),
-    /// A rare event.
-    Event(Event),
-    /// The class and the rates of a bearer; without this, a bearer is reported as a default bearer (QCI 9).
-    Bearer(Bearer),
-    /// Strengths of signals that a user measured (layer 3).
-    Signal(Signal),
-    /// The round trip of a user's timing advance.
-    TimingAdvance {
-        /// Number of the user.
-        user: u32,
-        /// Number of its cell.
-        cell: u16,
-        /// When it was measured.
-        time: Time,
-        /// To the user and back.
-        round_trip: Span,
-    },
-}
+mod address;
+pub mod lines;
+pub mod replay;
+pub mod srsran;
+#[cfg(test)]
+mod tests;
+mod times;
 
-/// A cell and its identity.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
-    /// Number, technology, PRBs, TTI.
-    pub info: CellInfo,
-    /// Its global identity.
-    pub ecgi: Ecgi,
-}
+pub use address::{Address, NotAnAddress};
+pub use lines::Lines;
+pub use replay::Replay;
+pub use srsran::{Srsran, SrsranCell};
 
-/// A user and its identities.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
-    /// Its number in reports.
-    pub user: u32,
-    /// Name, for people; may be empty.
-    pub name: String,
-    /// Addresses, tunnels.
-    pub ids: Vec<AssociateId>,
-}
-
-/// A slot, as [`SlotReport`] describes it, with its own rows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Slot {
-    /// The cell.
-    pub cell: CellInfo,
-    /// Number of the slot, from the beginning.
-    pub slot: u64,
-    /// When the slot began.
-    pub time: Time,
-    /// Symbols that could carry data.
-    pub symbols: Both<u8>,
-    /// PRBs used.
-    pub used_prbs: Both<f32>,
-    /// Users with data to send.
-    pub active_users: Both<u16>,
-    /// Users, by number.
-    pub users: Vec<UserReport>,
-    /// Their bearers, in the same order.
-    pub bearers: Vec<BearerReport>,
-    /// Whether all users of the cell are included.
-    pub full: bool,
-}
-
-impl Slot {
-    /// Copies a report.
-    pub fn of(report: &SlotReport<'_>) -> Self {
-        Self {
-            cell: *report.cell,
-            slot: report.slot,
-            time: report.time,
-            symbols: report.symbols,
-            used_prbs: report.used_prbs,
-            active_users: report.active_users,
-            users: report.users.to_vec(),
-            bearers: report.bearers.to_vec(),
-            full: report.full,
-        }
-    }
-
-    /// The slot as a report.
-    pub fn report(&self) -> SlotReport<'_> {
-        SlotReport {
-            cell: &self.cell,
-            slot: self.slot,
-            time: self.time,
-            symbols: self.symbols,
-            used_prbs: self.used_prbs,
-            active_users: self.active_users,
-            users: &self.users,
-            bearers: &self.bearers,
-            full: self.full,
-        }
-    }
-}
-
-/// A bearer's quality of service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bearer {
-    /// Number of the user.
-    pub user: u32,
-    /// Number of its cell.
-    pub cell: u16,
-    /// Number of the bearer.
-    pub bearer: u8,
-    /// When this began or changed.
-    pub time: Time,
-    /// Class; TS 23.203, table 6.1.7.
-    pub qci: u8,
-    /// Guaranteed and maximum rates in bit/s, if it has any.
-    pub rates: Option<BearerRates>,
-    /// False if it was released.
-    pub present: bool,
-}
-
-/// Rates of a bearer, in bit/s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BearerRates {
-    /// Guaranteed.
-    pub guaranteed: Both<u64>,
-    /// At most.
-    pub maximum: Both<u64>,
-}
-
-/// Signals that a user measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Signal {
-    /// Number of the user.
-    pub user: u32,
-    /// Number of its serving cell.
-    pub cell: u16,
-    /// When they were measured.
-    pub time: Time,
-    /// The serving cell's.
-    pub serving: Strength,
-    /// Neighbours', by their identity.
-    pub neighbours: Vec<(Ecgi, Strength)>,
-}
-
-/// Strength of a cell's reference signal at a user.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Strength {
-    /// RSRP in dBm.
-    pub rsrp_dbm: f64,
-    /// RSRQ in dB.
-    pub rsrq_db: f64,
-    /// SINR in dB, where it is known.
-    pub sinr_db: Option<f64>,
-}
+/// Longest wait before `stop` is looked at.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Time before a lost connection is tried again. Ours.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// A source of radio information.
 pub trait Source: Send {
@@ -177,8 +37,86 @@ pub trait Source: Send {
     /// If the source cannot be opened, or fails for good. A bad message is counted and left out, it ends nothing.
     fn run(&mut self, updates: &mut dyn FnMut(Update), stop: &AtomicBool) -> Result<(), SourceError>;
 
+    /// What it counts, for another thread to read while it runs.
+    fn counters(&self) -> Arc<Counters>;
+
     /// Messages that were left out because they could not be read.
-    fn left_out(&self) -> u64;
+    fn left_out(&self) -> u64 {
+        self.counters().left_out()
+    }
+}
+
+/// Counters of a source.
+#[derive(Debug, Default)]
+pub struct Counters {
+    read: AtomicU64,
+    left_out: AtomicU64,
+    missed: AtomicU64,
+    connected: AtomicBool,
+    complaint: Mutex<String>,
+}
+
+impl Counters {
+    /// Messages read, those that were left out included.
+    pub fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// Messages that were left out because they could not be read.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
+    }
+
+    /// Messages that the other side left out because we were too slow, as far as it says so.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the source is connected, or its file open.
+    pub fn is_connected(&self) -> bool {
+        self.connected.load(Ordering::Relaxed)
+    }
+
+    /// The latest reason why a message was left out or a connection ended; empty if there was none.
+    pub fn complaint(&self) -> String {
+        self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn count_read(&self) {
+        self.read.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn leave_out(&self, why: &impl ToString) {
+        self.left_out.fetch_add(1, Ordering::Relaxed);
+        self.complain(why);
+    }
+
+    fn complain(&self, why: &impl ToString) {
+        *self.complaint.lock().unwrap_or_else(PoisonError::into_inner) = why.to_string();
+    }
+
+    fn set_missed(&self, missed: u64) {
+        self.missed.store(missed, Ordering::Relaxed);
+    }
+
+    fn set_connected(&self, is: bool) {
+        self.connected.store(is, Ordering::Relaxed);
+    }
+}
+
+/// Waits, but not longer than until `stop` is set; returns whether it is.
+fn wait(time: Duration, stop: &AtomicBool) -> bool {
+    let until = Instant::now() + time;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return true;
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        std::thread::sleep(left.min(PAUSE));
+    }
 }
 
 /// Why a source ended.
@@ -193,5 +131,16 @@ pub enum SourceError {
         /// The system's reason.
         #[source]
         error: std::io::Error,
+    },
+    /// The system has no monotonic clock.
+    #[error("the monotonic clock: {0}")]
+    Clock(#[from] nix::Error),
+    /// A recording from which nothing can be played.
+    #[error("{name}: {why}")]
+    Recording {
+        /// The file.
+        name: String,
+        /// What is wrong, and what was expected.
+        why: String,
     },
 }

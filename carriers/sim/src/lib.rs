@@ -34,6 +34,6 @@ mod split;
 pub use ranpace_network::{
     CellResult, Column, Direction, Distribution, FeedResult, FlowResult, FlowTotals, Histogram, Ledger,
     LinkResult, LostConnection, Moment, Packet, PepResult, RadioLinkResult, RunResult, Series, Source,
-    SplitResult, Tap, TapEvent, Transfer, UserResult, link_names,
+    SplitResult, Tap, TapEvent, Transfer, Updates, UserResult, link_names,
 };
 pub use simulation::{HintObserver, Simulation};

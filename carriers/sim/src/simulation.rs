@@ -1,9 +1,11 @@
 //! Plays a scenario in virtual time.
 
-use ranpace_network::{Drive, Event, Reader, RunResult, Source, Tap};
+use ranpace_network::{Drive, Event, RadioReader, Reader, RunResult, Source, Tap, Updates};
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
-use ranpace_rnis::{RadioHint, SlotReport};
+use ranpace_rnis::RadioHint;
+use ranpace_rnis::etsi::AssociateId;
+use ranpace_rnis::update::Update;
 use ranpace_scenario::Scenario;
 use ranpace_units::Time;
 
@@ -53,15 +55,24 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// Passes the cells' reports to `reader`. Without this call reports cost nothing; with it no result changes.
+    /// Passes the cells' reports to `reader`, and what else they say. Without this call reports cost nothing; with it no result
+    /// changes.
     #[must_use]
-    pub fn with_reports(
-        mut self,
-        subscription: CellSubscription,
-        reader: &'a mut dyn FnMut(&SlotReport<'_>),
-    ) -> Self {
+    pub fn with_reports(mut self, subscription: CellSubscription, reader: &'a mut dyn RadioReader) -> Self {
         self.network.subscribe_reports(subscription, reader);
         self
+    }
+
+    /// Passes cells, users, and what cells say in every slot to `sink`, as a source of radio information does; `ids` are the
+    /// identifiers of the user with this number.
+    #[must_use]
+    pub fn with_updates<F: FnMut(Update)>(
+        self,
+        ids: &dyn Fn(u32) -> Vec<AssociateId>,
+        sink: &'a mut Updates<F>,
+    ) -> Self {
+        self.network.describe(ids).into_iter().for_each(&mut sink.0);
+        self.with_reports(CellSubscription::EVERY_SLOT, sink)
     }
 
     /// Passes the hints about some users in one direction to `observer` when they arrive, with the number of the user: the hints

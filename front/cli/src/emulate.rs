@@ -95,6 +95,10 @@ pub struct Emulate {
     /// JSON for each hint
     #[arg(long, value_name = "FILE")]
     hints: Option<PathBuf>,
+    /// Publish the cells while they are played, for `ranpace rnis serve` and other readers: users, grants and queues of every slot,
+    /// handovers and signals as lines of JSON on a Unix socket, such as unix:/run/cell.sock
+    #[arg(long, value_name = "unix:PATH", value_parser = socket)]
+    rnis: Option<PathBuf>,
     /// Draw rate, delay and queue of each link in the terminal; the output of programs goes to programs.log beside the report
     #[arg(long, conflicts_with = "shell")]
     live: bool,
@@ -115,6 +119,11 @@ fn beside(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(host, command)| !host.is_empty() && !command.is_empty());
     let (host, command) = parts.ok_or("expected HOST=COMMAND, such as server='iperf3 -s'")?;
     Ok((host.to_owned(), command.to_owned()))
+}
+
+fn socket(text: &str) -> Result<PathBuf, String> {
+    let path = text.strip_prefix("unix:").filter(|path| !path.is_empty());
+    path.map(PathBuf::from).ok_or_else(|| "expected unix:PATH, such as unix:/run/cell.sock".to_owned())
 }
 
 /// What `emulation.json` holds, and `--json` beside the summary: whether the machine kept up.
@@ -208,6 +217,9 @@ impl Emulate {
         let mut job = Job::new("", text, &file, &mut self.common.traces())?;
         job.label.clone_from(&job.scenario.name);
         let topology = Topology::new(&job.scenario).map_err(Failure::asked)?;
+        if self.rnis.is_some() && job.scenario.cells.is_empty() {
+            return Err(Failure::asked("--rnis publishes cells, and the scenario has none: add a [[cell]]"));
+        }
         let mut plan = self.plan(&job.scenario)?;
         let notes = plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.check(&topology));
         let notes = notes.map_err(Failure::asked)?;
@@ -273,7 +285,12 @@ impl Emulate {
         let inside = (exe, vec!["emulate-inside".into()]);
         let plays = self.workloads || self.cc.is_some() || main.is_none() && !self.hosts_only;
         let workloads = plays.then(|| Workloads { cc: self.cc.clone(), ..Workloads::default() });
-        let views = Views { capture: self.pcap.clone(), hints: self.hints.clone(), ..Views::default() };
+        let views = Views {
+            capture: self.pcap.clone(),
+            hints: self.hints.clone(),
+            rnis: self.rnis.clone(),
+            ..Views::default()
+        };
         for (is_old, old, new) in
             [(self.coalesce, "--coalesce", "--gro"), (self.one_by_one, "--one-by-one", "--no-gso")]
         {
@@ -390,6 +407,7 @@ fn emulation_failure(error: EmulationError) -> Failure {
         EmulationError::Topology(_)
         | EmulationError::Host { .. }
         | EmulationError::Workload(_)
+        | EmulationError::Publish { .. }
         | EmulationError::Capture(_) => Failure::asked(error),
         error => Failure::ours(error),
     }

@@ -13,6 +13,7 @@ mod kernel;
 mod list;
 mod model;
 mod output;
+mod record;
 mod reproduce;
 #[cfg(target_os = "linux")]
 mod rnis;

@@ -27,6 +27,10 @@ pub struct Run {
     /// Write the packets of each link to LINK.pcap, and of each radio to USER.down.pcap and USER.up.pcap (headers only)
     #[arg(long)]
     pcap: bool,
+    /// Record the cells in this file, to be replayed to an RNIS server: users, grants and queues of every slot, handovers and
+    /// signals, as lines of JSON
+    #[arg(long, value_name = "FILE", conflicts_with = "pcap")]
+    rnis_record: Option<PathBuf>,
     /// Print the summary as one JSON document
     #[arg(long)]
     json: bool,
@@ -59,6 +63,8 @@ impl Run {
             let mut capture = Capture::create(store.folder(), links).map_err(Failure::ours)?;
             let result = Simulation::new(&job.scenario).with_tap(&mut capture).run_while(&mut go_on);
             (result, capture.finish().map_err(Failure::ours)?)
+        } else if let Some(path) = &self.rnis_record {
+            (crate::record::play(&job.scenario, path, &mut go_on)?, Vec::new())
         } else {
             (Simulation::new(&job.scenario).run_while(&mut go_on), Vec::new())
         };

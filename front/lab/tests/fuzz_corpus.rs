@@ -361,6 +361,16 @@ fn rnis_json() {
 }
 
 #[test]
+fn rnis_lines() {
+    fuzz("rnis_lines", 1);
+}
+
+#[test]
+fn rnis_srsran() {
+    fuzz("rnis_srsran", 1);
+}
+
+#[test]
 fn packet() {
     fuzz("packet", 1);
 }

@@ -21,6 +21,7 @@ mod series;
 mod tap;
 mod transit;
 mod udp_source;
+mod updates;
 
 pub use event_queue::{Event, EventQueue, Timer};
 pub use feed::{HintDelivery, Reader, Source};
@@ -29,7 +30,7 @@ pub use meter::{FlowMeter, Meters};
 pub use network::{Drive, Hosts, Network, NetworkResult, link_names};
 pub use packet::{Direction, Packet, PacketHandle, PacketPool};
 pub use pep::{PEP_SERVER, PEP_TAG_KEY, PepDelivery, Seen, WatchingPep, message_delays};
-pub use radio::ReportReader;
+pub use radio::RadioReader;
 pub use results::{
     CellResult, Column, Distribution, FeedResult, FlowCounts, FlowResult, FlowTotals, Ledger, LinkResult,
     LostConnection, Moment, PepResult, RadioLinkResult, RunResult, Series, SplitResult, Transfer, UserResult,
@@ -39,3 +40,4 @@ pub use series::{FigureSource, FlowRow, FlowRows, LinkRows};
 pub use tap::{Tap, TapEvent};
 pub use transit::{Arrived, PacketInfo, Transit};
 pub use udp_source::UdpSource;
+pub use updates::Updates;

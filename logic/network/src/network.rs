@@ -10,6 +10,8 @@ use ranpace_pep::middlebox::{Middlebox, MiddleboxPacket, Verdict};
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
 use ranpace_rnis::Grant;
+use ranpace_rnis::etsi::AssociateId;
+use ranpace_rnis::update::Update;
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -17,11 +19,12 @@ use crate::event_queue::{Event, EventQueue, Timer};
 use crate::feed::{HintDelivery, Reader, Source};
 use crate::meter::{FlowMeter, LinkMeter, Meters};
 use crate::packet::{Direction, Packet, PacketHandle};
-use crate::radio::{self, Radio, ReportReader};
+use crate::radio::{self, Radio, RadioReader};
 use crate::random::part_seed;
 use crate::results::{CellResult, FeedResult, LinkResult, UserResult};
 use crate::route::{Place, Routes, Step, Stop, splits};
 use crate::series::LinkRows;
+use crate::updates;
 
 /// Packets that are prefetched together.
 const AHEAD: usize = 16;
@@ -481,12 +484,17 @@ impl<'a, E: Copy> Network<'a, E> {
 
     // Radio information.
 
-    /// Passes the cells' reports to `reader`.
-    pub fn subscribe_reports(&mut self, subscription: CellSubscription, reader: ReportReader<'a>) {
+    /// Passes the cells' reports to `reader`, and what else they say.
+    pub fn subscribe_reports(&mut self, subscription: CellSubscription, reader: &'a mut dyn RadioReader) {
         if let Some(radio) = &mut self.radio {
             radio.subscribe(subscription, reader);
             self.arm_radio();
         }
+    }
+
+    /// Cells and users as a source of radio information describes them; `ids` are the identifiers of the user with this number.
+    pub fn describe(&self, ids: &dyn Fn(u32) -> Vec<AssociateId>) -> Vec<Update> {
+        self.radio.as_ref().map_or(Vec::new(), |radio| updates::describe(self.scenario, radio, ids))
     }
 
     /// Subscribes `reader` to hints about a user in one direction; `bearer` is the one whose queue is reported. Call before the

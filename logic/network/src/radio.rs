@@ -5,7 +5,8 @@ use ranpace_phy::{Both, Direction};
 use ranpace_radio::cell::{Cell, CellSubscription, Listener, Probe};
 use ranpace_radio::network::RadioNetwork;
 use ranpace_radio::rlc::DropCause;
-use ranpace_rnis::{Event, EventKind, Grant, LinkReport, SlotReport};
+use ranpace_rnis::etsi::ReferenceSignal;
+use ranpace_rnis::{CellInfo, Event, EventKind, Grant, LinkReport, SlotReport};
 use ranpace_scenario::Scenario;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -35,12 +36,38 @@ pub(crate) struct Radio<'a> {
     before: Vec<(u64, Both<f64>)>,
 }
 
-/// Receives the cells' reports.
-pub type ReportReader<'a> = &'a mut dyn FnMut(&SlotReport<'_>);
+/// Period of users' measurement reports ([`RadioReader::on_signal`]); one of TS 36.331's (ms240). Ours.
+const SIGNAL_PERIOD: Span = Span::from_millis(240);
+
+/// Receives what cells say: a function, if their reports suffice.
+pub trait RadioReader {
+    /// A slot has ended.
+    fn on_report(&mut self, report: &SlotReport<'_>);
+
+    /// Something happened to a user. Users that are there from the beginning have no event.
+    fn on_event(&mut self, event: &Event) {
+        let _ = event;
+    }
+
+    /// A user has measured its cell's reference signals. `used` is the share of the downlink's PRBs that were used since the last
+    /// measurement.
+    fn on_signal(&mut self, time: Time, cell: u16, user: u32, signal: &ReferenceSignal, used: f64) {
+        let _ = (time, cell, user, signal, used);
+    }
+}
+
+impl<F: FnMut(&SlotReport<'_>)> RadioReader for F {
+    fn on_report(&mut self, report: &SlotReport<'_>) {
+        self(report);
+    }
+}
 
 /// A reader, and the reports that it wants.
 struct ReportSubscriber<'a> {
-    reader: ReportReader<'a>,
+    reader: &'a mut dyn RadioReader,
+    /// When users measure next, and the slots and PRBs of each cell at the measurement before.
+    next_signal: Time,
+    before: Vec<(u64, f64)>,
     subscription: CellSubscription,
     /// The next slot of each cell to pass to it.
     next: Vec<u64>,
@@ -51,7 +78,7 @@ impl ReportSubscriber<'_> {
         let Some(next) = self.next.get_mut(usize::from(report.cell.cell)) else { return };
         if report.slot >= *next {
             *next = report.slot + self.subscription.period.max(1);
-            (self.reader)(report);
+            self.reader.on_report(report);
         }
     }
 
@@ -144,6 +171,9 @@ impl Listener<PacketHandle> for RadioObserver<'_, '_, '_> {
     }
     fn on_event(&mut self, event: Event) {
         self.feed.on_event(&event);
+        if let Some(subscriber) = &mut self.reader {
+            subscriber.reader.on_event(&event);
+        }
         if !self.heard.measuring {
             return;
         }
@@ -244,12 +274,28 @@ impl<'a> Radio<'a> {
     }
 
     /// Passes reports to `reader`; the feed gets every slot.
-    pub fn subscribe(&mut self, subscription: CellSubscription, reader: ReportReader<'a>) {
+    pub fn subscribe(&mut self, subscription: CellSubscription, reader: &'a mut dyn RadioReader) {
         let next = vec![0; self.scenario.cells.len()];
-        let reader = ReportSubscriber { reader, subscription, next };
+        let before = vec![(0, 0.0); self.scenario.cells.len()];
+        let next_signal = Time::ZERO + SIGNAL_PERIOD;
+        let reader = ReportSubscriber { reader, next_signal, before, subscription, next };
         let wanted = if self.feed.is_read() { reader.of_every_slot() } else { subscription };
         self.network.subscribe(Time::ZERO, Some(wanted));
         self.reader = Some(reader);
+    }
+
+    /// The descriptions of the cells.
+    pub fn cells(&self) -> impl Iterator<Item = &CellInfo> {
+        self.network.cells().iter().map(Cell::info)
+    }
+
+    /// The users that cells serve now: the user, its cell, and the number of its bearers.
+    pub fn users(&self) -> impl Iterator<Item = (u32, u16, u8)> {
+        (0..self.users.len() as u32).filter_map(|user| {
+            let cell = self.network.cells().get(self.network.serving(user)?)?;
+            let bearers = cell.rlc(user).map_or(0, |rlc| rlc.bearers().len());
+            Some((user, cell.info().cell, u8::try_from(bearers).unwrap_or(u8::MAX)))
+        })
     }
 
     /// Subscribes a reader to hints about a user in one direction; `bearer` is the one whose queue is reported. Call before the
@@ -294,6 +340,34 @@ impl<'a> Radio<'a> {
             },
         );
         arrived.append(&mut self.heard.arrived);
+        self.signal(now);
+    }
+
+    /// Reports the reference signals of all users, once a period.
+    #[inline]
+    fn signal(&mut self, now: Time) {
+        let Some(subscriber) = self.reader.as_mut().filter(|subscriber| subscriber.next_signal <= now) else {
+            return;
+        };
+        while subscriber.next_signal <= now {
+            subscriber.next_signal += SIGNAL_PERIOD;
+        }
+        let used = self.network.cells().iter().zip(&mut subscriber.before).map(|(cell, before)| {
+            let (slots, prbs) = cell.used_prbs();
+            let (more, used) = (slots.saturating_sub(before.0), prbs.downlink - before.1);
+            *before = (slots, prbs.downlink);
+            used / more.max(1) as f64 / f64::from(cell.info().prbs.max(1))
+        });
+        let used: Vec<f64> = used.collect();
+        for user in 0..self.users.len() as u32 {
+            let Some(place) = self.network.serving(user) else { continue };
+            let Some(cell) = self.network.cell_mut(place) else { continue };
+            let number = cell.info().cell;
+            if let Some(signal) = cell.reference_signal(now, user) {
+                let used = used.get(place).copied().unwrap_or_default();
+                subscriber.reader.on_signal(now, number, user, &signal, used);
+            }
+        }
     }
 
     /// Records grants to a user's modem for [`Self::take_grants`] from now on.

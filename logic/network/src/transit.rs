@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 use ranpace_cc::RadioHint;
 use ranpace_pep::middlebox::Verdict;
 use ranpace_phy::Direction as Way;
+use ranpace_radio::cell::CellSubscription;
+use ranpace_rnis::etsi::AssociateId;
+use ranpace_rnis::update::Update;
 use ranpace_scenario::{ChangeKind, Scenario};
 use ranpace_units::{Bytes, Span, Time};
 
@@ -17,6 +20,7 @@ use crate::feed::{HintDelivery, Reader, Source};
 use crate::histogram::Histogram;
 use crate::network::{Drive, Hosts, Network};
 use crate::packet::{Direction, OUTSIDE, PacketHandle};
+use crate::radio::RadioReader;
 use crate::results::{Distribution, FlowCounts, FlowResult, FlowTotals, Moment, RunResult};
 use crate::series::{FlowRow, FlowRows, LinkRows};
 
@@ -249,6 +253,16 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
     pub fn subscribe_hints(&mut self, source: Source, reader: Reader, user: u32, direction: Way, bearer: u8) {
         self.network.subscribe_hints(source, reader, user, direction, bearer);
         self.network.arm_radio();
+    }
+
+    /// Cells and users as a source of radio information describes them; `ids` are the identifiers of the user with this number.
+    pub fn describe(&self, ids: &dyn Fn(u32) -> Vec<AssociateId>) -> Vec<Update> {
+        self.network.describe(ids)
+    }
+
+    /// Passes what cells say in every slot to `reader`, from the first event on.
+    pub fn subscribe_reports(&mut self, reader: &'a mut dyn RadioReader) {
+        self.network.subscribe_reports(CellSubscription::EVERY_SLOT, reader);
     }
 
     /// The next radio information that has arrived, and when.

@@ -10,7 +10,8 @@
 //!   several of them, by user, cell and period;
 //! - a [`shared_table`] holds the latest values of every user in shared memory: one writer, many readers;
 //! - [`wire`] encodes the datagrams of the feed between hosts, [`etsi`] the objects of the standard's API as JSON with our
-//!   extension beside them, [`TextReport`] the text line of the original experiments;
+//!   extension beside them, `lines` the JSON between a base station and a server of it, [`TextReport`] the text line of the original
+//!   experiments;
 //! - [`Timestamped`] and [`StalenessLimit`]: the age of a value, and the age from which a mechanism no longer uses it.
 //!
 //! Transport blocks are counted in bits, queues in bytes. Every time is that of the measurement, not of its delivery. Source: ETSI
@@ -24,12 +25,16 @@ mod activity;
 pub mod etsi;
 mod event;
 mod hint;
+#[cfg(feature = "lines")]
+pub mod lines;
 mod publisher;
 mod report;
 pub mod shared_table;
 pub mod subscription;
 mod text;
 mod timestamped;
+#[cfg(feature = "etsi")]
+pub mod update;
 pub mod wire;
 
 pub use event::{Event, EventKind};
