@@ -141,7 +141,9 @@ fn json_lines(c: &mut Criterion) {
         reader.read(&first, &mut clock, &mut |_| {}).unwrap();
         group.throughput(Throughput::Elements(users.into()));
         group.bench_function(BenchmarkId::new("read", users), |b| {
-            b.iter(|| reader.read(black_box(&line), &mut clock, &mut |update| drop(black_box(update))).unwrap());
+            b.iter(|| {
+                reader.read(black_box(&line), &mut clock, &mut |update| drop(black_box(update))).unwrap()
+            });
         });
         group.bench_function(BenchmarkId::new("write", users), |b| {
             let mut into = Vec::new();

@@ -83,7 +83,9 @@ pub fn rnis_lines(data: &[u8]) {
             }
             let mut written = Vec::new();
             Writer::default().update(update, &mut written);
-            again.read(&written, &mut clock, &mut |_| {}).expect("what was read is written so that it can be read");
+            again
+                .read(&written, &mut clock, &mut |_| {})
+                .expect("what was read is written so that it can be read");
         }
     }
     let mut count = 0;

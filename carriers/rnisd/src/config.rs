@@ -199,11 +199,11 @@ pub struct Auth {
     pub issuer: Option<String>,
     /// The audience that tokens must name.
     pub audience: Option<String>,
-    /// Scope for queries.
+    /// Scope for queries; `rnis.queries` without it.
     pub scope_queries: Option<String>,
-    /// Scope for subscriptions.
+    /// Scope for subscriptions; `rnis.subscriptions` without it.
     pub scope_subscriptions: Option<String>,
-    /// Scope for the extension.
+    /// Scope for the extension; `rnis.vendor` without it.
     pub scope_vendor: Option<String>,
 }
 
@@ -211,7 +211,7 @@ pub struct Auth {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
-    /// `sub` (or `client_id`) of its token, or the common name of its certificate.
+    /// `sub` (or `client_id`) of its token, or a DNS name of its certificate.
     pub id: String,
     /// Addresses of users that it may see; all without it.
     pub users: Option<Vec<IpNet>>,

@@ -4,7 +4,21 @@
 //! What is published, averaged and encoded is decided in `ranpace-rnis`; here are its sockets, its files and its threads.
 #![deny(missing_docs)]
 
+pub mod api;
+pub mod auth;
 pub mod clock;
 pub mod config;
+pub mod core;
+pub mod deliver;
 pub mod feed_port;
+pub mod metrics;
+mod mp1;
+pub mod queue;
+pub mod server;
+mod slow;
 pub mod source;
+pub mod state;
+pub mod store;
+pub mod subscriptions;
+mod tls;
+pub mod viewer;
