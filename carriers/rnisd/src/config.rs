@@ -6,8 +6,12 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use ranpace_units::{Bytes, Span};
+use ranpace_rnis::lines::{LineClock, Reader};
 use serde::{Deserialize, Deserializer};
 use url::Url;
+
+use crate::server::NamedSource;
+use crate::source::{Address, Lines, NotAnAddress, Replay, Srsran, SrsranCell, Update};
 
 /// Why a configuration was refused.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +95,8 @@ pub struct Config {
     pub auth: Option<Auth>,
     /// What single clients may see and do.
     pub client: Vec<Client>,
+    /// Where radio information comes from.
+    pub source: Vec<SourceConfig>,
     /// Delivery of notifications.
     pub callbacks: Callbacks,
     /// Subscriptions.
@@ -116,6 +122,7 @@ impl Default for Config {
             tls: None,
             auth: None,
             client: Vec::new(),
+            source: Vec::new(),
             callbacks: Callbacks::default(),
             subscriptions: Subscriptions::default(),
             measures: Measures::default(),
@@ -231,6 +238,103 @@ pub enum IdKind {
     NatedIp,
     /// Type 4.
     GtpTeid,
+}
+
+/// A source: `lines`, `replay` or `srsran`, one of them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SourceConfig {
+    /// Its name, in metrics and the log; without it, what it reads.
+    pub name: Option<String>,
+    /// Lines of JSON from here: `unix:PATH`, `tcp:HOST:PORT`, `pipe:PATH`, ...
+    pub lines: Option<String>,
+    /// Whether lines are taken as measured when they arrive.
+    pub by_arrival: bool,
+    /// A recorded run.
+    pub replay: Option<PathBuf>,
+    /// Whether it is played again and again.
+    #[serde(rename = "loop")]
+    pub loops: bool,
+    /// Metrics of srsRAN Project's gNB, from `ws://HOST:PORT` or as datagrams to `udp://ADDRESS:PORT`.
+    pub srsran: Option<String>,
+    /// Period of these metrics.
+    #[serde(deserialize_with = "maybe_time")]
+    pub period: Option<Duration>,
+    /// Its cells.
+    pub cell: Vec<SrsranCellConfig>,
+}
+
+/// A cell of srsRAN's gNB.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SrsranCellConfig {
+    /// Physical cell identity.
+    pub pci: u16,
+    /// The members of `cell` in a line of JSON.
+    #[serde(flatten)]
+    pub cell: serde_json::Map<String, serde_json::Value>,
+}
+
+impl SourceConfig {
+    /// The source.
+    ///
+    /// # Errors
+    ///
+    /// If its keys do not fit together, or an address is none.
+    pub fn open(&self) -> Result<NamedSource, String> {
+        let own = |what: &str| self.name.clone().unwrap_or_else(|| what.to_owned());
+        match (&self.lines, &self.replay, &self.srsran) {
+            (Some(from), None, None) => {
+                let address: Address = from.parse().map_err(|error: NotAnAddress| error.to_string())?;
+                let lines = Lines::new(address);
+                let source = if self.by_arrival { lines.by_arrival() } else { lines };
+                Ok(NamedSource { name: own(from), source: Box::new(source) })
+            }
+            (None, Some(file), None) => {
+                let source = if self.loops { Replay::looped(file) } else { Replay::once(file) };
+                Ok(NamedSource { name: own(&file.display().to_string()), source: Box::new(source) })
+            }
+            (None, None, Some(from)) => {
+                let cells: Result<Vec<SrsranCell>, String> = self.cell.iter().map(SrsranCellConfig::cell).collect();
+                let cells = cells?;
+                if cells.is_empty() {
+                    return Err("a source `srsran` expects a [[source.cell]] for each cell of the gNB".to_owned());
+                }
+                let mut source = if let Some(address) = from.strip_prefix("ws://") {
+                    Srsran::web_socket(address.trim_end_matches('/'), cells)
+                } else if let Some(address) = from.strip_prefix("udp://") {
+                    Srsran::udp(address.trim_end_matches('/'), cells)
+                } else {
+                    return Err(format!("`srsran`: expected ws://HOST:PORT or udp://ADDRESS:PORT, found {from:?}"));
+                };
+                if let Some(period) = self.period {
+                    let nanos = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+                    source = source.with_period(Span::from_nanos(nanos));
+                }
+                Ok(NamedSource { name: own(from), source: Box::new(source) })
+            }
+            _ => Err("[[source]] expects one of `lines`, `replay` and `srsran`".to_owned()),
+        }
+    }
+}
+
+impl SrsranCellConfig {
+    /// Reads the cell as a line of JSON.
+    fn cell(&self) -> Result<SrsranCell, String> {
+        let line = serde_json::json!({ "cell": self.cell }).to_string();
+        let wrong = |reason: String| format!("[[source.cell]] with pci {}: {reason}", self.pci);
+        let mut found = None;
+        let mut take = |update| {
+            if let Update::Cell(cell) = update {
+                found = Some(cell);
+            }
+        };
+        let mut time = |_: LineClock, _: Option<u64>| ranpace_units::Time::ZERO;
+        Reader::default()
+            .read(line.as_bytes(), &mut time, &mut take)
+            .map_err(|error| wrong(error.to_string()))?;
+        let cell = found.ok_or_else(|| wrong("expected the members of a cell".to_owned()))?;
+        Ok(SrsranCell { pci: self.pci, cell })
+    }
 }
 
 /// Delivery of notifications.
@@ -415,7 +519,15 @@ impl Config {
         Ok(config)
     }
 
-    fn check(&self) -> Result<(), String> {
+    /// Checks keys that have to fit together.
+    ///
+    /// # Errors
+    ///
+    /// If they do not; the text says which, and what was expected.
+    pub fn check(&self) -> Result<(), String> {
+        for source in &self.source {
+            source.open()?;
+        }
         let Self { limits, auth, tls, client, callbacks, subscriptions, measures, .. } = self;
         if let Some(auth) = auth
             && auth.keys.is_some() == auth.jwks.is_some()
@@ -487,6 +599,7 @@ impl Config {
             auth.keys.iter_mut().for_each(resolve);
         }
         self.callbacks.ca.iter_mut().for_each(resolve);
+        self.source.iter_mut().filter_map(|source| source.replay.as_mut()).for_each(resolve);
     }
 }
 
@@ -519,6 +632,14 @@ mod tests {
             ("version = \"3\"", &["line 1", "`version`", "2.2.1"]),
             ("[limits]\nuri = \"1B\"", &["limits.uri", "at least 256"]),
             ("[auth]\nissuer = \"a\"", &["rnis.toml", "`keys`", "`jwks`"]),
+            ("[[source]]\nname = \"a\"", &["[[source]]", "`lines`", "`replay`"]),
+            ("[[source]]\nlines = \"a\"", &["unix:PATH"]),
+            ("[[source]]\nsrsran = \"ws://a:1\"", &["[[source.cell]]"]),
+            (
+                "[[source]]\nsrsran = \"ws://a:1\"\n[[source.cell]]\npci = 1\ncell = 0\nprbs = 0\ntechnology = \"nr\"\n\
+                 ecgi = { cellId = \"1\", plmn = { mcc = \"001\", mnc = \"01\" } }",
+                &["pci 1", "prbs", "1 to 3300"],
+            ),
             ("[[client]]\nid = \"a\"", &["[[client]]", "[auth]"]),
             ("listen = \"0.0.0.0:80\"", &["`listen`", "[auth]", "127.0.0.1"]),
         ] {

@@ -22,3 +22,6 @@ pub mod store;
 pub mod subscriptions;
 mod tls;
 pub mod viewer;
+
+// What its users need beside it, in the same versions.
+pub use {futures_util, tokio, tokio_tungstenite, url};

@@ -2,12 +2,28 @@
 
 #[cfg(feature = "rnis")]
 mod check;
+#[cfg(feature = "rnis")]
+mod get;
+#[cfg(feature = "rnis")]
+mod http;
+#[cfg(feature = "rnis")]
+mod serve;
+#[cfg(feature = "rnis")]
+mod subscribe;
+#[cfg(feature = "rnis")]
+mod watch;
 
 use crate::failure::Failure;
 
 /// Radio information as a service (ETSI MEC 012): serve it, read it, watch it
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
+#[command(after_help = "Examples:\n  \
+    ranpace rnis serve --from unix:/run/cell.sock                 radio information of an emulation, over HTTP\n  \
+    ranpace rnis get http://127.0.0.1:8012 rab_info\n  \
+    ranpace rnis subscribe http://127.0.0.1:8012 cell_change\n  \
+    ranpace rnis watch http://127.0.0.1:8012\n\n\
+    docs/rnis-server.md says more.")]
 pub struct Rnis {
     #[cfg(feature = "rnis")]
     #[command(subcommand)]
@@ -21,7 +37,11 @@ pub struct Rnis {
 #[cfg(feature = "rnis")]
 #[derive(clap::Subcommand)]
 enum Command {
+    Serve(serve::Serve),
     Check(check::Check),
+    Get(get::Get),
+    Subscribe(subscribe::Subscribe),
+    Watch(watch::Watch),
 }
 
 impl Rnis {
@@ -29,7 +49,11 @@ impl Rnis {
     #[cfg(feature = "rnis")]
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
+            Command::Serve(command) => command.run(),
             Command::Check(command) => command.run(),
+            Command::Get(command) => command.run(),
+            Command::Subscribe(command) => command.run(),
+            Command::Watch(command) => command.run(),
         }
     }
 
