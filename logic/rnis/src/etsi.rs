@@ -18,6 +18,8 @@ use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub mod bearers;
+mod filter;
+mod layer2;
 mod links;
 pub mod measured;
 mod measures;
@@ -30,11 +32,13 @@ mod query;
 mod tests;
 pub mod vendor;
 
+pub use filter::Occurrence;
+pub use layer2::{Layer2, Layer2Window};
 pub use links::{ExpiryLinks, ExpiryNotification, SubscriptionLink, SubscriptionLinkList, SubscriptionLinks};
 pub use measures::{ReferenceSignal, Traffic};
 pub use of_cell::{Names, event, plmn_info, rab_info};
 
-pub use query::{L2Query, QueryError};
+pub use query::{L2Query, QueryError, RabQuery, S1Query};
 
 /// A time since 1970-01-01 00:00:00 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -488,7 +492,7 @@ pub enum Notification {
     #[serde(rename = "MeasTaNotification")]
     MeasTa(measured::MeasTa),
     /// A user's carriers have changed.
-    #[serde(rename = "CaReconfNotification")]
+    #[serde(rename = "CaReconfNotification", alias = "CaReConfNotification")]
     CaReconf(measured::CaReconf),
     /// A bearer on S1 was set up, changed or released.
     #[serde(rename = "S1BearerNotification", rename_all = "camelCase")]
@@ -504,6 +508,9 @@ pub enum Notification {
     /// A subscription is about to end.
     #[serde(rename = "ExpiryNotification")]
     Expiry(ExpiryNotification),
+    /// Whether notifications reach the subscriber (V2.2.1; MEC 009, 6.12a).
+    #[serde(rename = "TestNotification")]
+    Test(TestNotification),
     /// Of the extension: records of users.
     #[serde(rename = "VendorTtiMeasNotification", rename_all = "camelCase")]
     VendorTtiMeas {
@@ -514,6 +521,10 @@ pub enum Notification {
         time_stamp: Option<TimeStamp>,
     },
 }
+
+/// A test notification. Its only member, the link to the subscription, is added with that of every notification of V2.2.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestNotification {}
 
 /// Identifies the released bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -627,7 +638,7 @@ pub enum Subscription {
         filter_criteria_assoc: measured::FilterCriteriaAssoc,
     },
     /// To changes of carriers.
-    #[serde(rename = "CaReconfSubscription", rename_all = "camelCase")]
+    #[serde(rename = "CaReconfSubscription", alias = "CaReConfSubscription", rename_all = "camelCase")]
     CaReconf {
         /// Links, in answers.
         #[serde(default, rename = "_links", skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,319 @@
+//! The extension: descriptions of cells, records of users, web sockets and server-sent events. Ours.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, RawQuery, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use ranpace_rnis::etsi::vendor::Transport;
+use ranpace_rnis::etsi::{AssociateId, Ecgi, RabQuery};
+use ranpace_units::{Span, Time};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, MissedTickBehavior};
+use url::{Host, Url};
+
+use super::problem::Problem;
+use super::{Api, json as answer_json, pairs, parameters};
+use crate::auth::Subject;
+use crate::clock::TimeOfDay;
+use crate::feed_port::{FeedRefused, FeedScope, FeedSubscription};
+use crate::metrics::Outcome;
+use crate::queue::Next;
+use crate::subscriptions::Entry;
+
+/// The subprotocol in which each notification has its number, and is acknowledged.
+pub const NUMBERED: &str = "ranpace.numbered.v1";
+/// Shortest interval of records in server-sent events, in ms. Ours: they are for browsers.
+const LEAST_MS: u64 = 20;
+
+/// `GET /vendor/cell_config`.
+pub async fn cell_config(State(api): State<Arc<Api>>) -> Response {
+    answer_json(&api.core.state().cell_configs())
+}
+
+/// Users and cells of a query: the parameters of `rab_info` that name them.
+fn selection(query: &[(String, String)]) -> Result<RabQuery, Problem> {
+    let named = query.iter().find(|(name, _)| {
+        !matches!(
+            name.as_str(),
+            "cell_id" | "ue_ipv4_address" | "ue_ipv6_address" | "nated_ip_address" | "gtp_teid"
+        )
+    });
+    if let Some((name, _)) = named {
+        return Err(Problem::bad(format!(
+            "expected cell_id, ue_ipv4_address or another identifier, found {name:?}"
+        )));
+    }
+    RabQuery::parse(pairs(query)).map_err(Problem::bad)
+}
+
+/// `GET /vendor/tti_meas`.
+pub async fn tti_meas(
+    State(api): State<Arc<Api>>,
+    Extension(subject): Extension<Subject>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let query = selection(&parameters(query.as_deref()))?;
+    let has = |ids: &[AssociateId], cell: &Ecgi| query.has_user(ids) && query.has_cell(cell);
+    let records = api.core.state().records(&subject.viewer, &has);
+    Ok(answer_json(&records))
+}
+
+/// `GET /vendor/users`.
+pub async fn users(State(api): State<Arc<Api>>, Extension(subject): Extension<Subject>) -> Response {
+    let users = api.core.state().user_entries(&subject.viewer);
+    answer_json(&users)
+}
+
+/// `GET /vendor/subscriptions/{id}/delivery`.
+pub async fn delivery(
+    State(api): State<Arc<Api>>,
+    Extension(subject): Extension<Subject>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let found = id.parse().ok().and_then(|id| api.core.subscriptions.get(id));
+    let entry = found
+        .filter(|entry| entry.owner == subject.name)
+        .ok_or_else(|| Problem::not_found(format!("there is no subscription {id:?}")))?;
+    Ok(answer_json(&entry.queue.counts()))
+}
+
+/// A subscription to the feed as the feed hears it; `None` if it is none.
+pub fn feed_subscription(
+    entry: &Entry,
+    destination: Option<SocketAddr>,
+    clock: TimeOfDay,
+) -> Option<FeedSubscription> {
+    let records = entry.records()?;
+    let literal = || {
+        let url = Url::parse(&records.callback_reference).ok()?;
+        let address = match url.host()? {
+            Host::Ipv4(address) => IpAddr::V4(address),
+            Host::Ipv6(address) => IpAddr::V6(address),
+            Host::Domain(name) => name.parse().ok()?,
+        };
+        Some(SocketAddr::from((address, url.port()?)))
+    };
+    let expires = entry.deadline.map_or(Time::MAX, |deadline| {
+        clock.monotonic(Duration::new(deadline.seconds.into(), deadline.nano_seconds))
+    });
+    Some(FeedSubscription {
+        id: entry.id,
+        transport: records.transport,
+        // Users are added when they are known.
+        scope: FeedScope { cells: None, users: Some(Vec::new()) },
+        period: Span::from_micros(records.period_us),
+        delta: records.delta,
+        expires,
+        destination: destination.or_else(literal),
+    })
+}
+
+/// Opens a subscription to the feed.
+pub(super) async fn open_feed(api: &Api, entry: &mut Entry) -> Result<(), Problem> {
+    let records = entry.records().ok_or_else(|| Problem::impossible("expected a subscription to records"))?;
+    let destination = if records.transport == Transport::UdpBinary {
+        Some(destination(api, &records.callback_reference).await?)
+    } else {
+        None
+    };
+    let clock = TimeOfDay::read()
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    let wanted = feed_subscription(entry, destination, clock);
+    let mut wanted = wanted.ok_or_else(|| Problem::impossible("expected a subscription to records"))?;
+    wanted.scope = api.core.scope(entry);
+    let name = match wanted.transport {
+        Transport::SharedMemory => "shared-memory",
+        _ => "udp-binary",
+    };
+    let mut feed = api.core.feed();
+    let Some(feed) = feed.as_mut() else {
+        return Err(Problem::impossible(FeedRefused::NoSuchTransport(name)));
+    };
+    if entry.revision > 1 {
+        feed.close(entry.id);
+    }
+    let answer = feed.open(&wanted, entry.feed.as_ref()).map_err(Problem::impossible)?;
+    entry.feed = Some(answer);
+    Ok(())
+}
+
+/// Where datagrams go: a host and port that the guard permits.
+async fn destination(api: &Api, text: &str) -> Result<SocketAddr, Problem> {
+    let expected = || Problem::bad(format!("callbackReference: expected udp://HOST:PORT, found {text:?}"));
+    let url = Url::parse(text).map_err(|_| expected())?;
+    let (host, port) = (url.host_str().ok_or_else(expected)?, url.port().ok_or_else(expected)?);
+    if url.scheme() != "udp" {
+        return Err(expected());
+    }
+    let host = host.trim_matches(['[', ']']).to_owned();
+    let all = tokio::net::lookup_host((host, port)).await;
+    let all: Vec<SocketAddr> = all.map_err(|error| Problem::impossible(error.to_string()))?.collect();
+    let permitted = all.iter().find(|address| api.core.guard.permits(address.ip()));
+    permitted.copied().ok_or_else(|| {
+        Problem::impossible(format!(
+            "callbackReference: {text} is neither public nor in `callbacks.allow` of the server's configuration"
+        ))
+    })
+}
+
+/// `GET /vendor/notifications/{secret}`: the web socket of a subscription, which the secret in its address opens.
+pub async fn notifications(
+    State(api): State<Arc<Api>>,
+    Path(secret): Path<String>,
+    upgrade: WebSocketUpgrade,
+) -> Result<Response, Problem> {
+    let entry = api
+        .core
+        .subscriptions
+        .by_secret(&secret)
+        .ok_or_else(|| Problem::not_found("there is no web socket at this address"))?;
+    let connection = entry.connections.fetch_add(1, Ordering::SeqCst) + 1;
+    // An older connection of the same subscription notices that it was replaced.
+    entry.queue.wake();
+    let upgrade = upgrade.max_message_size(4 << 10).max_frame_size(4 << 10).protocols([NUMBERED]);
+    Ok(upgrade.on_upgrade(move |socket| serve_socket(api, entry, connection, socket)))
+}
+
+/// A reader's acknowledgement: all notifications up to this number have arrived.
+#[derive(Deserialize)]
+struct Acknowledged {
+    ack: u64,
+}
+
+/// Sends notifications until the socket closes, the subscription ends, or another connection takes over.
+async fn serve_socket(api: Arc<Api>, entry: Arc<Entry>, connection: u64, mut socket: WebSocket) {
+    let is_numbered =
+        socket.protocol().and_then(|name| name.to_str().ok()).is_some_and(|name| name == NUMBERED);
+    let core = &api.core;
+    let mut sent = 0;
+    let most = core.config.limits.write_time;
+    loop {
+        if entry.connections.load(Ordering::SeqCst) != connection {
+            break;
+        }
+        // In the numbered form an item waits until it is acknowledged; otherwise until it is written.
+        let next = match entry.queue.next() {
+            Some(Next::Item(first)) => match entry.queue.after(sent.max(first.number - 1)) {
+                Some(item) => Some((item.number, item.body, true)),
+                None => None,
+            },
+            Some(Next::Records(cells)) => {
+                let records = core.subscriptions.due(&entry, cells, &core.state, core.now());
+                let href = format!("{}/{}", core.subscriptions_href(), entry.id);
+                let Some(records) = records else { continue };
+                Some((entry.queue.number_record(), entry.render(&records, &href), false))
+            }
+            None => None,
+        };
+        if let Some((number, body, is_item)) = next {
+            let text = String::from_utf8_lossy(&body);
+            let text = if is_numbered {
+                let missed = entry.queue.counts().missed;
+                format!("{{\"number\":{number},\"missed\":{missed},\"notification\":{text}}}")
+            } else {
+                text.into_owned()
+            };
+            match tokio::time::timeout(most, socket.send(Message::Text(text.into()))).await {
+                Ok(Ok(())) => {}
+                outcome => {
+                    if outcome.is_err() {
+                        core.metrics.cut_off.inc();
+                    }
+                    if !is_item {
+                        entry.queue.lost_records();
+                    }
+                    core.metrics.deliver(Outcome::Retried, u64::from(is_item));
+                    return;
+                }
+            }
+            core.metrics.deliver(Outcome::Delivered, 1);
+            match (is_item, is_numbered) {
+                (true, true) => sent = number,
+                (true, false) => entry.queue.delivered(number),
+                (false, _) => entry.queue.delivered_records(),
+            }
+            continue;
+        }
+        if entry.queue.is_closed() && entry.queue.counts().waiting == 0 {
+            break;
+        }
+        tokio::select! {
+            () = entry.queue.wait() => {}
+            message = socket.recv() => match message {
+                Some(Ok(Message::Text(text))) => {
+                    if let Ok(Acknowledged { ack }) = serde_json::from_str(&text) {
+                        entry.queue.delivered(ack.min(sent));
+                    }
+                }
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => {}
+            },
+            // A subscription that has ended waits for the last acknowledgements only so long.
+            () = tokio::time::sleep(Duration::from_secs(5)), if entry.queue.is_closed() => break,
+        }
+    }
+    // The other side may be gone already.
+    let _ = tokio::time::timeout(most, socket.send(Message::Close(None))).await;
+}
+
+/// `GET /vendor/events`: occurrences as they come, and records at an interval (`period_ms`), as server-sent events.
+pub async fn events(
+    State(api): State<Arc<Api>>,
+    Extension(subject): Extension<Subject>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let mut query = parameters(query.as_deref());
+    query.retain(|(name, _)| name != "access_token");
+    let mut period = None;
+    for (_, value) in query.iter().filter(|(name, _)| name == "period_ms") {
+        let ms = value.parse::<u64>().ok().filter(|ms| (LEAST_MS..=3_600_000).contains(ms));
+        let expected = || Problem::bad(format!("period_ms: expected {LEAST_MS} to 3600000, found {value:?}"));
+        period = Some(Duration::from_millis(ms.ok_or_else(expected)?));
+    }
+    query.retain(|(name, _)| name != "period_ms");
+    let query = selection(&query)?;
+    let news = api.core.events.subscribe();
+    let mut ticks = tokio::time::interval_at(Instant::now(), period.unwrap_or(Duration::from_secs(3600)));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let stream = futures_util::stream::unfold((api, subject, query, news, ticks), move |state| async move {
+        let (api, subject, query, mut news, mut ticks) = state;
+        loop {
+            let event = tokio::select! {
+                one = news.recv() => match one {
+                    Ok(happened) => {
+                        let notification = &happened.occurrence.notification;
+                        let ids = notification.user().and_then(|ids| subject.viewer.visible(ids));
+                        ids.filter(|ids| query.has_user(ids)).map(|ids| {
+                            let data = serde_json::to_string(&notification.under(ids)).unwrap_or_default();
+                            Event::default().event("notification").data(data)
+                        })
+                    }
+                    Err(RecvError::Lagged(missed)) => {
+                        Some(Event::default().event("missed").data(json!({ "missed": missed }).to_string()))
+                    }
+                    Err(RecvError::Closed) => return None,
+                },
+                _ = ticks.tick(), if period.is_some() => {
+                    let has = |ids: &[AssociateId], cell: &Ecgi| query.has_user(ids) && query.has_cell(cell);
+                    let records = api.core.state().records(&subject.viewer, &has);
+                    let data = serde_json::to_string(&records).unwrap_or_default();
+                    Some(Event::default().event("records").data(data))
+                }
+            };
+            if let Some(event) = event {
+                return Some((Ok::<_, Infallible>(event), (api, subject, query, news, ticks)));
+            }
+        }
+    });
+    Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))).into_response())
+}

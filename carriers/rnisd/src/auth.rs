@@ -1,0 +1,307 @@
+//! Who asks: bearer tokens (OAuth 2.0, RFC 6750) that are JWTs (RFC 7519, RFC 9068), or clients' certificates.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::{HeaderMap, Method, header};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use serde::Deserialize;
+use url::Url;
+
+use crate::config::{Auth, Client as ClientConfig, Config};
+use crate::deliver::client::Client;
+use crate::viewer::Viewer;
+
+/// Shortest time between two requests for the key set. Ours.
+const REFRESH: Duration = Duration::from_secs(10);
+/// Longest token that is looked at. Ours.
+const LONGEST: usize = 16 << 10;
+
+/// Parts of the interface that need a scope each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    /// Queries.
+    Queries,
+    /// Subscriptions.
+    Subscriptions,
+    /// The extension.
+    Vendor,
+}
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Its name: the owner of subscriptions.
+    pub name: String,
+    /// What it may see.
+    pub viewer: Viewer,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthError {
+    /// There is no token: 401.
+    #[error("expected a bearer token in the header field Authorization")]
+    Missing,
+    /// The token is not valid: 401.
+    #[error("the token is not valid: {0}")]
+    Invalid(String),
+    /// The token lacks a scope: 403.
+    #[error("expected a token with the scope {0:?}")]
+    Scope(String),
+}
+
+#[derive(Debug, Deserialize)]
+struct Claims {
+    sub: Option<String>,
+    client_id: Option<String>,
+    #[serde(default)]
+    scope: Scopes,
+    #[serde(default)]
+    scp: Scopes,
+    /// Networks of the users that the subject may see.
+    rni_users: Option<Vec<ipnet::IpNet>>,
+    /// Kinds of identifiers that it may see.
+    rni_identifiers: Option<Vec<u8>>,
+}
+
+/// Scopes: a text with spaces, or a list.
+#[derive(Debug, Default)]
+struct Scopes(BTreeSet<String>);
+
+impl<'de> Deserialize<'de> for Scopes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Text(String),
+            List(Vec<String>),
+        }
+        Ok(Self(match Either::deserialize(deserializer)? {
+            Either::Text(text) => text.split_whitespace().map(str::to_owned).collect(),
+            Either::List(list) => list.into_iter().collect(),
+        }))
+    }
+}
+
+struct Key {
+    id: Option<String>,
+    key: DecodingKey,
+    algorithms: Vec<Algorithm>,
+}
+
+/// Checks who asks.
+pub struct Authenticator {
+    auth: Option<Auth>,
+    clients: Vec<ClientConfig>,
+    keys: RwLock<Vec<Key>>,
+    asked: Mutex<Option<Instant>>,
+    client: Client,
+}
+
+impl std::fmt::Debug for Authenticator {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Authenticator").finish_non_exhaustive()
+    }
+}
+
+/// Algorithms that a key can be used with. Symmetric ones are not among them: who can check such a token can make one.
+fn algorithms(jwk: &Jwk) -> Vec<Algorithm> {
+    match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => vec![
+            Algorithm::RS256,
+            Algorithm::RS384,
+            Algorithm::RS512,
+            Algorithm::PS256,
+            Algorithm::PS384,
+            Algorithm::PS512,
+        ],
+        AlgorithmParameters::EllipticCurve(of) if of.curve == EllipticCurve::P256 => vec![Algorithm::ES256],
+        AlgorithmParameters::EllipticCurve(of) if of.curve == EllipticCurve::P384 => vec![Algorithm::ES384],
+        AlgorithmParameters::OctetKeyPair(_) => vec![Algorithm::EdDSA],
+        _ => Vec::new(),
+    }
+}
+
+/// The usable keys of a set.
+fn keys_of(set: &[u8]) -> Result<Vec<Key>, String> {
+    let set: JwkSet = serde_json::from_slice(set).map_err(|error| error.to_string())?;
+    let key = |jwk: &Jwk| {
+        let algorithms = algorithms(jwk);
+        let key = DecodingKey::from_jwk(jwk).ok().filter(|_| !algorithms.is_empty())?;
+        Some(Key { id: jwk.common.key_id.clone(), key, algorithms })
+    };
+    let keys: Vec<Key> = set.keys.iter().filter_map(key).collect();
+    if keys.is_empty() {
+        return Err("expected a key set with an RSA, P-256, P-384 or Ed25519 key, found none".to_owned());
+    }
+    Ok(keys)
+}
+
+/// A key in PEM: of whichever kind it is.
+fn key_of_pem(pem: &[u8]) -> Result<Vec<Key>, String> {
+    let rsa = DecodingKey::from_rsa_pem(pem).map(|key| (key, vec![Algorithm::RS256, Algorithm::PS256]));
+    let ec = || DecodingKey::from_ec_pem(pem).map(|key| (key, vec![Algorithm::ES256]));
+    let ed = || DecodingKey::from_ed_pem(pem).map(|key| (key, vec![Algorithm::EdDSA]));
+    let (key, algorithms) = rsa
+        .or_else(|_| ec())
+        .or_else(|_| ed())
+        .map_err(|_| "expected a key set (JSON), or a public key in PEM: RSA, P-256 or Ed25519".to_owned())?;
+    Ok(vec![Key { id: None, key, algorithms }])
+}
+
+impl Authenticator {
+    /// As the configuration says.
+    ///
+    /// # Errors
+    ///
+    /// If the file of keys cannot be used.
+    pub fn new(config: &Config) -> Result<Self, String> {
+        let keys = match config.auth.as_ref().and_then(|auth| auth.keys.as_deref()) {
+            None => Vec::new(),
+            Some(file) => {
+                let wrong = |error: String| format!("{}: {error}", file.display());
+                let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+                let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+                if is_json { keys_of(&bytes) } else { key_of_pem(&bytes) }.map_err(wrong)?
+            }
+        };
+        // The operator names the address of the key set: any may be meant.
+        let everywhere = ["0.0.0.0/0", "::/0"].iter().filter_map(|net| net.parse().ok()).collect();
+        let guard = crate::deliver::guard::Guard::new(everywhere);
+        let client = Client::new(guard, config.callbacks.ca.as_deref(), config.callbacks.answer_time)?;
+        let clients = config.client.clone();
+        let auth = config.auth.clone();
+        Ok(Self { auth, clients, keys: RwLock::new(keys), asked: Mutex::new(None), client })
+    }
+
+    /// Whether tokens are needed.
+    pub fn is_on(&self) -> bool {
+        self.auth.is_some()
+    }
+
+    /// What a client of this name may see, unless its token says so.
+    fn viewer(&self, name: &str, users: Option<Vec<ipnet::IpNet>>, kinds: Option<Vec<u8>>) -> Viewer {
+        match self.clients.iter().find(|client| client.id == name) {
+            Some(client) => {
+                let kinds =
+                    client.identifiers.as_ref().map(|of| of.iter().map(|kind| *kind as u8 + 1).collect());
+                Viewer { users: client.users.clone(), kinds }
+            }
+            None => Viewer { users, kinds },
+        }
+    }
+
+    /// Who asks. `certificate` has the names of the client's certificate, `query` a token from the address, where one may stand there.
+    ///
+    /// # Errors
+    ///
+    /// If it may not.
+    pub async fn subject(
+        &self,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        certificate: &[String],
+        area: Area,
+    ) -> Result<Subject, AuthError> {
+        let Some(auth) = &self.auth else {
+            let known = certificate.iter().find(|name| self.clients.iter().any(|of| of.id == **name));
+            let name = known.or(certificate.first()).map_or("anonymous", String::as_str);
+            return Ok(Subject { name: name.to_owned(), viewer: self.viewer(name, None, None) });
+        };
+        let token = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| {
+                let (scheme, token) = value.split_once(' ')?;
+                scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+            })
+            .or(query)
+            .ok_or(AuthError::Missing)?;
+        if token.len() > LONGEST {
+            return Err(AuthError::Invalid("it is too long".to_owned()));
+        }
+        let head =
+            jsonwebtoken::decode_header(token).map_err(|error| AuthError::Invalid(error.to_string()))?;
+        if !self.has_key(head.kid.as_deref())
+            && let Some(url) = &auth.jwks
+        {
+            self.refresh(url).await;
+        }
+        let claims = self.claims(auth, token, head.kid.as_deref())?;
+        let scope = match area {
+            Area::Queries => auth.scope_queries.as_deref().unwrap_or("rnis.queries"),
+            Area::Subscriptions => auth.scope_subscriptions.as_deref().unwrap_or("rnis.subscriptions"),
+            Area::Vendor => auth.scope_vendor.as_deref().unwrap_or("rnis.vendor"),
+        };
+        if !claims.scope.0.contains(scope) && !claims.scp.0.contains(scope) {
+            return Err(AuthError::Scope(scope.to_owned()));
+        }
+        let name = claims
+            .sub
+            .or(claims.client_id)
+            .ok_or_else(|| AuthError::Invalid("expected the claim sub or client_id".to_owned()))?;
+        let viewer = self.viewer(&name, claims.rni_users, claims.rni_identifiers);
+        Ok(Subject { name, viewer })
+    }
+
+    fn has_key(&self, id: Option<&str>) -> bool {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        match id {
+            Some(id) => keys.iter().any(|key| key.id.as_deref().is_none_or(|own| own == id)),
+            None => !keys.is_empty(),
+        }
+    }
+
+    fn claims(&self, auth: &Auth, token: &str, id: Option<&str>) -> Result<Claims, AuthError> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let mut reason = "no key fits it".to_owned();
+        for key in keys.iter().filter(|key| id.is_none() || key.id.is_none() || key.id.as_deref() == id) {
+            let mut validation = Validation::default();
+            validation.algorithms.clone_from(&key.algorithms);
+            validation.validate_nbf = true;
+            validation.leeway = 5;
+            if let Some(issuer) = &auth.issuer {
+                validation.set_issuer(&[issuer]);
+                validation.required_spec_claims.insert("iss".to_owned());
+            }
+            match &auth.audience {
+                Some(audience) => {
+                    validation.set_audience(&[audience]);
+                    validation.required_spec_claims.insert("aud".to_owned());
+                }
+                None => validation.validate_aud = false,
+            }
+            match jsonwebtoken::decode::<Claims>(token, &key.key, &validation) {
+                Ok(data) => return Ok(data.claims),
+                Err(error) => reason = error.to_string(),
+            }
+        }
+        Err(AuthError::Invalid(reason))
+    }
+
+    /// Fetches the key set, unless that was done a moment ago.
+    async fn refresh(&self, url: &Url) {
+        {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            if asked.is_some_and(|asked| asked.elapsed() < REFRESH) {
+                return;
+            }
+            *asked = Some(Instant::now());
+        }
+        let answer = self.client.request(&mut None, Method::GET, url, &[], Bytes::new()).await;
+        let keys = match answer {
+            Ok(answer) if answer.status.is_success() => keys_of(&answer.body),
+            Ok(answer) => Err(format!("the answer was {}", answer.status)),
+            Err(error) => Err(error.to_string()),
+        };
+        match keys {
+            Ok(keys) => *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys,
+            Err(reason) => tracing::warn!(%url, %reason, "the key set could not be fetched"),
+        }
+    }
+}

@@ -1,0 +1,803 @@
+//! What is known of cells and users, and what the standard calls for each change: occurrences, answers to queries, records.
+//!
+//! A source numbers its own cells and users. [`Registry`] gives them numbers of the server: a cell of a source has one, and a user has
+//! the same one in all sources, found by its identifiers. [`State`] then hears updates in these numbers only.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use ranpace_phy::{Both, Direction};
+use ranpace_rnis::etsi::bearers::{
+    CellUserInfo, ErabInfo, ErabQosParameters, QosInformation, RabInfo, S1BearerInfo, S1Event, S1UeInfo,
+    UeInfo,
+};
+use ranpace_rnis::etsi::measured::{
+    self, EutranNeighbourCellMeasInfo, MeasQuantityResultsNr, MeasRepUe, MeasTa, NRcgi, NrCellMeas,
+    NrMeasRepUe, NrNeighCellMeasInfo, ServCellMeasInfo, Trigger, TriggerNr,
+};
+use ranpace_rnis::etsi::vendor::{CellConfig, TtiMeas};
+use ranpace_rnis::etsi::{
+    AssociateId, Ecgi, ErabReleaseInfo, HoStatus, L2Meas, L2MeasCellUe, Layer2, Layer2Window, Notification,
+    Occurrence, Plmn, RabQuery, TimeStamp,
+};
+use ranpace_rnis::{Averaging, Event, EventKind, Publisher, RadioHint, Technology};
+use ranpace_units::{Span, Time};
+
+use crate::clock::TimeOfDay;
+use crate::source::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update, User};
+use crate::viewer::Viewer;
+
+/// Class of a default bearer; TS 23.203, table 6.1.7.
+const DEFAULT_QCI: u8 = 9;
+/// Number of a user's first bearer; TS 24.301, 9.3.2.
+const FIRST_ERAB: u32 = 5;
+/// A user that appears in a cell of another source within this time of leaving its cell is in handover. Ours.
+const HANDOVER: Span = Span::from_secs(1);
+/// Most cells and users; what comes beyond is refused and counted.
+const MOST_CELLS: usize = 1 << 12;
+const MOST_USERS: usize = 1 << 16;
+
+/// Numbers of cells and users across sources.
+#[derive(Debug, Default)]
+pub struct Registry {
+    cells: HashMap<(usize, u16), u16>,
+    users: HashMap<(usize, u32), u32>,
+    by_id: HashMap<(u8, String), u32>,
+    next_user: u32,
+}
+
+impl Registry {
+    /// Rewrites an update of a source in the server's numbers; `None` if there are too many cells or users, or the cell is unknown.
+    pub fn translate(&mut self, source: usize, mut update: Update) -> Option<Update> {
+        match &mut update {
+            Update::Cell(Cell { info, .. }) => info.cell = self.new_cell(source, info.cell)?,
+            Update::User(user) => user.user = self.identify(source, user)?,
+            Update::Slot(slot) => {
+                slot.cell.cell = self.cell(source, slot.cell.cell)?;
+                let mut is_complete = true;
+                slot.users.retain_mut(|row| match self.user(source, row.user) {
+                    Some(user) => {
+                        row.user = user;
+                        true
+                    }
+                    None => {
+                        is_complete = false;
+                        false
+                    }
+                });
+                slot.bearers.retain_mut(|row| match self.user(source, row.user) {
+                    Some(user) => {
+                        row.user = user;
+                        true
+                    }
+                    None => false,
+                });
+                slot.full &= is_complete;
+                // Numbers of the server may be in another order.
+                if !slot.users.is_sorted_by_key(|row| row.user) {
+                    slot.users.sort_by_key(|row| row.user);
+                    slot.bearers.sort_by_key(|row| row.user);
+                }
+            }
+            Update::Event(event) => {
+                event.cell = self.cell(source, event.cell)?;
+                event.user = self.user(source, event.user)?;
+                match &mut event.kind {
+                    EventKind::HandoverBegun { to: other } | EventKind::HandoverCompleted { from: other } => {
+                        *other = self.cell(source, *other)?;
+                    }
+                    _ => {}
+                }
+            }
+            Update::Bearer(Bearer { user, cell, .. })
+            | Update::Signal(Signal { user, cell, .. })
+            | Update::TimingAdvance { user, cell, .. } => {
+                *cell = self.cell(source, *cell)?;
+                *user = self.user(source, *user)?;
+            }
+        }
+        Some(update)
+    }
+
+    fn new_cell(&mut self, source: usize, cell: u16) -> Option<u16> {
+        let next = self.cells.len();
+        if let Some(known) = self.cells.get(&(source, cell)) {
+            return Some(*known);
+        }
+        let number = u16::try_from(next).ok().filter(|_| next < MOST_CELLS)?;
+        self.cells.insert((source, cell), number);
+        Some(number)
+    }
+
+    fn cell(&self, source: usize, cell: u16) -> Option<u16> {
+        self.cells.get(&(source, cell)).copied()
+    }
+
+    /// The number of a user that may not have been described yet.
+    fn user(&mut self, source: usize, user: u32) -> Option<u32> {
+        if let Some(known) = self.users.get(&(source, user)) {
+            return Some(*known);
+        }
+        let number = self.new_user()?;
+        self.users.insert((source, user), number);
+        Some(number)
+    }
+
+    fn new_user(&mut self) -> Option<u32> {
+        let number = self.next_user;
+        ((number as usize) < MOST_USERS).then(|| {
+            self.next_user += 1;
+            number
+        })
+    }
+
+    /// The number of a user with these identifiers.
+    fn identify(&mut self, source: usize, user: &User) -> Option<u32> {
+        let key = |id: &AssociateId| (id.id_type as u8, id.value.clone());
+        let own = self.users.get(&(source, user.user)).copied();
+        let by_id = user.ids.iter().find_map(|id| self.by_id.get(&key(id)).copied());
+        let number = match by_id.or(own) {
+            Some(known) => known,
+            None => self.new_user()?,
+        };
+        self.users.insert((source, user.user), number);
+        // Identifiers that it no longer has may become another user's.
+        self.by_id.retain(|_, of| *of != number);
+        self.by_id.extend(user.ids.iter().map(|id| (key(id), number)));
+        Some(number)
+    }
+}
+
+#[derive(Debug)]
+struct CellState {
+    cell: Cell,
+    users: BTreeSet<u32>,
+    window: Layer2Window,
+    measures: Option<Layer2>,
+    time: Time,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct BearerState {
+    qci: u8,
+    rates: Option<BearerRates>,
+}
+
+#[derive(Debug, Default)]
+struct UserState {
+    name: String,
+    ids: Vec<AssociateId>,
+    serving: Option<u16>,
+    /// The cell that served it last, its source, and until when.
+    last: Option<(u16, Time)>,
+    bearers: BTreeMap<u8, BearerState>,
+    s1: BTreeMap<u32, (Vec<Ecgi>, ranpace_rnis::etsi::bearers::S1Bearer)>,
+}
+
+impl UserState {
+    fn is_gbr(&self) -> bool {
+        !self.bearers.is_empty() && self.bearers.values().all(|bearer| bearer.rates.is_some())
+    }
+}
+
+/// An occurrence, and the user that it is about.
+#[derive(Clone, Debug)]
+pub struct Happened {
+    /// Number of the user.
+    pub user: u32,
+    /// What happened, with all identifiers of the user.
+    pub occurrence: Occurrence,
+}
+
+/// A user as the extension lists it.
+#[derive(Clone, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserEntry {
+    /// Its number in the feed.
+    pub user: u32,
+    /// Its identifiers.
+    pub associate_id: Vec<AssociateId>,
+    /// Its cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecgi: Option<Ecgi>,
+    /// Number of its cell in the feed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell: Option<u16>,
+}
+
+/// What is known.
+#[derive(Debug)]
+pub struct State {
+    cells: Vec<Option<CellState>>,
+    users: Vec<UserState>,
+    /// Sources of cells, by number.
+    sources: HashMap<u16, usize>,
+    latest: Publisher,
+    period: Span,
+    clock: TimeOfDay,
+    requests: u64,
+}
+
+impl State {
+    /// Nothing yet; measures are over `period`.
+    pub fn new(period: Span, clock: TimeOfDay) -> Self {
+        let latest = Publisher::new(Span::ZERO, Averaging::Smooth);
+        Self {
+            cells: Vec::new(),
+            users: Vec::new(),
+            sources: HashMap::new(),
+            latest,
+            period,
+            clock,
+            requests: 0,
+        }
+    }
+
+    /// The time of day was read again.
+    pub fn set_clock(&mut self, clock: TimeOfDay) {
+        self.clock = clock;
+    }
+
+    /// A time as the standard writes it.
+    pub fn time_stamp(&self, time: Time) -> TimeStamp {
+        let since = self.clock.since_epoch(time);
+        TimeStamp {
+            seconds: u32::try_from(since.as_secs()).unwrap_or(u32::MAX),
+            nano_seconds: since.subsec_nanos(),
+        }
+    }
+
+    /// An update in the server's numbers; what happened is added to `happened`.
+    pub fn on_update(&mut self, source: usize, update: &Update, happened: &mut Vec<Happened>) {
+        match update {
+            Update::Cell(cell) => {
+                let number = usize::from(cell.info.cell);
+                if self.cells.len() <= number {
+                    self.cells.resize_with(number + 1, || None);
+                }
+                self.sources.insert(cell.info.cell, source);
+                match &mut self.cells[number] {
+                    Some(known) => known.cell = cell.clone(),
+                    none => {
+                        *none = Some(CellState {
+                            cell: cell.clone(),
+                            users: BTreeSet::new(),
+                            window: Layer2Window::default(),
+                            measures: None,
+                            time: Time::ZERO,
+                        });
+                    }
+                }
+            }
+            Update::User(user) => {
+                let state = self.user_mut(user.user);
+                state.name.clone_from(&user.name);
+                state.ids.clone_from(&user.ids);
+            }
+            Update::Slot(slot) => self.on_slot(slot, happened),
+            Update::Event(event) => self.on_event(event, happened),
+            Update::Bearer(bearer) => self.on_bearer(bearer, happened),
+            Update::Signal(signal) => self.on_signal(signal, happened),
+            Update::TimingAdvance { user, cell, time, round_trip } => {
+                let Some(ecgi) = self.ecgi(*cell) else { return };
+                let measured = MeasTa {
+                    ecgi,
+                    timing_advance: measured::timing_advance(*round_trip),
+                    time_stamp: Some(self.time_stamp(*time)),
+                    associate_id: self.ids(*user).to_vec(),
+                };
+                happened.push(Happened {
+                    user: *user,
+                    occurrence: Occurrence::of(Notification::MeasTa(measured)),
+                });
+            }
+        }
+    }
+
+    fn user_mut(&mut self, user: u32) -> &mut UserState {
+        let place = user as usize;
+        if self.users.len() <= place {
+            self.users.resize_with(place + 1, UserState::default);
+        }
+        &mut self.users[place]
+    }
+
+    fn cell(&self, cell: u16) -> Option<&CellState> {
+        self.cells.get(usize::from(cell))?.as_ref()
+    }
+
+    fn ecgi(&self, cell: u16) -> Option<Ecgi> {
+        self.cell(cell).map(|state| state.cell.ecgi.clone())
+    }
+
+    /// Identifiers of a user.
+    pub fn ids(&self, user: u32) -> &[AssociateId] {
+        self.users.get(user as usize).map_or(&[], |state| &state.ids)
+    }
+
+    fn on_slot(&mut self, slot: &Slot, happened: &mut Vec<Happened>) {
+        let number = slot.cell.cell;
+        if self.cell(number).is_none() {
+            return;
+        }
+        for row in &slot.users {
+            let serving = self.users.get(row.user as usize).and_then(|user| user.serving);
+            if serving != Some(number) {
+                self.attach(row.user, number, slot.time, happened);
+            }
+        }
+        for row in &slot.bearers {
+            let user = self.user_mut(row.user);
+            if !user.bearers.contains_key(&row.bearer) {
+                user.bearers.insert(row.bearer, BearerState { qci: DEFAULT_QCI, rates: None });
+            }
+        }
+        let Self { cells, users, latest, period, .. } = self;
+        let Some(Some(cell)) = cells.get_mut(usize::from(number)) else { return };
+        cell.time = slot.time;
+        let report = slot.report();
+        let is_gbr = |user: u32| users.get(user as usize).is_some_and(UserState::is_gbr);
+        cell.window.on_report(&report, &is_gbr);
+        if cell.window.begun().is_some_and(|begun| slot.time + slot.cell.slot >= begun + *period) {
+            cell.measures = cell.window.take();
+        }
+        if latest.on_report(&report) {
+            latest.published(number);
+        }
+        if slot.full && slot.users.len() < cell.users.len() {
+            let there: BTreeSet<u32> = slot.users.iter().map(|row| row.user).collect();
+            let gone: Vec<u32> = cell.users.difference(&there).copied().collect();
+            for user in gone {
+                self.detach(user, number, slot.time, happened);
+            }
+        }
+    }
+
+    /// A user is in a cell from now on. Coming from a cell of another source, it was handed over, which no source reports.
+    fn attach(&mut self, user: u32, cell: u16, now: Time, happened: &mut Vec<Happened>) {
+        let state = self.user_mut(user);
+        let before = match (state.serving, state.last) {
+            (Some(serving), _) => Some(serving),
+            (None, Some((last, until))) if now <= until + HANDOVER => Some(last),
+            _ => None,
+        };
+        if state.serving == Some(cell) {
+            return;
+        }
+        state.serving = Some(cell);
+        state.last = None;
+        let name = self.sources.get(&cell);
+        let is_other = before.is_some_and(|before| before != cell && self.sources.get(&before) != name);
+        if let (Some(from), true) = (before, is_other) {
+            self.change_cell(user, from, &[cell], HoStatus::Completed, now, happened);
+        }
+        if let Some(from) = before.filter(|from| *from != cell)
+            && let Some(Some(state)) = self.cells.get_mut(usize::from(from))
+        {
+            state.users.remove(&user);
+            state.window.forget(user);
+        }
+        if let Some(Some(state)) = self.cells.get_mut(usize::from(cell)) {
+            state.users.insert(user);
+        }
+    }
+
+    fn detach(&mut self, user: u32, cell: u16, now: Time, happened: &mut Vec<Happened>) {
+        if let Some(Some(state)) = self.cells.get_mut(usize::from(cell)) {
+            state.users.remove(&user);
+            state.window.forget(user);
+        }
+        let kind = EventKind::Detached;
+        self.latest.on_event(&Event { time: now, cell, user, kind });
+        let state = self.user_mut(user);
+        // It may have gone to a cell of another source already.
+        if state.serving != Some(cell) {
+            return;
+        }
+        state.serving = None;
+        state.last = Some((cell, now));
+        for (bearer, of) in std::mem::take(&mut state.bearers) {
+            self.release(user, cell, bearer, of.qci, now, happened);
+        }
+    }
+
+    fn release(
+        &mut self,
+        user: u32,
+        cell: u16,
+        bearer: u8,
+        qci: u8,
+        now: Time,
+        happened: &mut Vec<Happened>,
+    ) {
+        let Some(ecgi) = self.ecgi(cell) else { return };
+        let notification = Notification::RabRel {
+            associate_id: self.ids(user).to_vec(),
+            ecgi,
+            erab_release_info: ErabReleaseInfo { erab_id: FIRST_ERAB + u32::from(bearer) },
+            time_stamp: Some(self.time_stamp(now)),
+        };
+        happened.push(Happened { user, occurrence: Occurrence { notification, qci: Some(qci) } });
+    }
+
+    fn change_cell(
+        &mut self,
+        user: u32,
+        from: u16,
+        to: &[u16],
+        ho_status: HoStatus,
+        now: Time,
+        happened: &mut Vec<Happened>,
+    ) {
+        let trg_ecgi: Vec<Ecgi> = to.iter().filter_map(|cell| self.ecgi(*cell)).collect();
+        let Some(src_ecgi) = self.ecgi(from).filter(|_| !trg_ecgi.is_empty()) else { return };
+        let notification = Notification::CellChange {
+            associate_id: self.ids(user).to_vec(),
+            ho_status,
+            src_ecgi,
+            temp_ue_id: None,
+            time_stamp: Some(self.time_stamp(now)),
+            trg_ecgi,
+        };
+        happened.push(Happened { user, occurrence: Occurrence::of(notification) });
+    }
+
+    fn on_event(&mut self, event: &Event, happened: &mut Vec<Happened>) {
+        let Event { time, cell, user, kind } = *event;
+        match kind {
+            EventKind::Attached => self.attach(user, cell, time, happened),
+            EventKind::Detached => self.detach(user, cell, time, happened),
+            EventKind::BearerSetUp { bearer } => {
+                let default = BearerState { qci: DEFAULT_QCI, rates: None };
+                self.set_bearer(user, cell, bearer, default, true, time, happened);
+            }
+            EventKind::HandoverBegun { to } => {
+                self.latest.on_event(event);
+                self.change_cell(user, cell, &[to], HoStatus::InExecution, time, happened);
+            }
+            EventKind::HandoverCompleted { from } => {
+                self.latest.on_event(event);
+                self.change_cell(user, from, &[cell], HoStatus::Completed, time, happened);
+                let state = self.user_mut(user);
+                // What was said here need not be concluded again.
+                state.last = None;
+                state.serving = Some(cell);
+                if let Some(Some(old)) = self.cells.get_mut(usize::from(from)) {
+                    old.users.remove(&user);
+                    old.window.forget(user);
+                }
+                if let Some(Some(new)) = self.cells.get_mut(usize::from(cell)) {
+                    new.users.insert(user);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_bearer(&mut self, bearer: &Bearer, happened: &mut Vec<Happened>) {
+        let Bearer { user, cell, bearer: number, time, qci, rates, present } = *bearer;
+        if present {
+            self.set_bearer(user, cell, number, BearerState { qci, rates }, false, time, happened);
+        } else if let Some(of) = self.user_mut(user).bearers.remove(&number) {
+            self.release(user, cell, number, of.qci, time, happened);
+        }
+    }
+
+    /// A bearer was set up, or has other properties now. With `keep`, one that exists keeps its properties.
+    #[allow(clippy::too_many_arguments, reason = "members of one occurrence")]
+    fn set_bearer(
+        &mut self,
+        user: u32,
+        cell: u16,
+        bearer: u8,
+        to: BearerState,
+        keep: bool,
+        now: Time,
+        happened: &mut Vec<Happened>,
+    ) {
+        let Some(ecgi) = self.ecgi(cell) else { return };
+        let state = self.user_mut(user);
+        let before = state.bearers.get(&bearer).cloned();
+        if before.as_ref() == Some(&to) || (keep && before.is_some()) {
+            return;
+        }
+        let qos = Some(to.parameters());
+        state.bearers.insert(bearer, to);
+        let is_gbr = state.is_gbr();
+        if let Some(Some(of_cell)) = self.cells.get_mut(usize::from(cell)) {
+            of_cell.window.set_gbr(user, is_gbr);
+        }
+        let (associate_id, time_stamp) = (self.ids(user).to_vec(), Some(self.time_stamp(now)));
+        let erab_id = FIRST_ERAB + u32::from(bearer);
+        let notification = if before.is_some() {
+            Notification::RabMod { associate_id, ecgi, erab_id, erab_qos_parameters: qos, time_stamp }
+        } else {
+            let temp_ue_id = None;
+            Notification::RabEst {
+                associate_id,
+                ecgi,
+                erab_id,
+                erab_qos_parameters: qos,
+                temp_ue_id,
+                time_stamp,
+            }
+        };
+        happened.push(Happened { user, occurrence: Occurrence::of(notification) });
+    }
+
+    fn on_signal(&mut self, signal: &Signal, happened: &mut Vec<Happened>) {
+        let Some(cell) = self.cell(signal.cell) else { return };
+        let ecgi = cell.cell.ecgi.clone();
+        let time_stamp = Some(self.time_stamp(signal.time));
+        let associate_id = self.ids(signal.user).to_vec();
+        let notification = match cell.cell.info.technology {
+            Technology::Lte => {
+                let neighbour = |(ecgi, of): &(Ecgi, Strength)| EutranNeighbourCellMeasInfo {
+                    ecgi: Some(ecgi.clone()),
+                    rsrp: Some(measured::rsrp(of.rsrp_dbm)),
+                    rsrp_ex: None,
+                    rsrq: Some(measured::rsrq(of.rsrq_db)),
+                    rsrq_ex: None,
+                    sinr: of.sinr_db.map(measured::sinr),
+                };
+                Notification::MeasRepUe(Box::new(MeasRepUe {
+                    ecgi,
+                    rsrp: measured::rsrp(signal.serving.rsrp_dbm),
+                    rsrq: measured::rsrq(signal.serving.rsrq_db),
+                    trigger: Trigger::Periodical,
+                    height_ue: None,
+                    rsrp_ex: None,
+                    rsrq_ex: None,
+                    sinr: signal.serving.sinr_db.map(measured::sinr),
+                    time_stamp,
+                    associate_id,
+                    carrier_aggregation_meas_info: Vec::new(),
+                    eutran_neighbour_cell_meas_info: signal.neighbours.iter().map(neighbour).collect(),
+                    new_radio_meas_info: Vec::new(),
+                    new_radio_meas_nei_info: Vec::new(),
+                }))
+            }
+            Technology::Nr { .. } | Technology::Mmwave => {
+                let neighbour = |(ecgi, of): &(Ecgi, Strength)| NrNeighCellMeasInfo {
+                    meas_quantity_results_csi_rs_cell: None,
+                    meas_quantity_results_ssb_cell: Some(nr(of)),
+                    nrcgi: Some(ecgi.cell_id.clone()),
+                    rs_index_results: None,
+                };
+                let serving = NrCellMeas {
+                    meas_quantity_results_csi_rs_cell: None,
+                    meas_quantity_results_ssb_cell: Some(nr(&signal.serving)),
+                    rs_index_results: None,
+                };
+                let nrcgi = NRcgi { nrcell_id: ecgi.cell_id, plmn: ecgi.plmn };
+                Notification::NrMeasRepUe(NrMeasRepUe {
+                    trigger_nr: TriggerNr::Periodical,
+                    time_stamp,
+                    associate_id,
+                    eutra_neigh_cell_meas_info: Vec::new(),
+                    nr_neigh_cell_meas_info: signal.neighbours.iter().map(neighbour).collect(),
+                    serv_cell_meas_info: vec![ServCellMeasInfo {
+                        n_cell: None,
+                        nrcgi: Some(nrcgi),
+                        s_cell: Some(serving),
+                    }],
+                })
+            }
+        };
+        happened.push(Happened { user: signal.user, occurrence: Occurrence::of(notification) });
+    }
+
+    /// Something that updates cannot say: a change of carriers, a bearer on S1, a handover's other stages. The user is found by its
+    /// identifiers; `None` if there is no such user.
+    pub fn on_notification(&mut self, notification: Notification) -> Option<Happened> {
+        let ids = notification.user()?;
+        let user = self.users.iter().position(|state| state.ids.iter().any(|id| ids.contains(id)))?;
+        if let Notification::S1Bearer { s1_event, s1_ue_info, .. } = &notification {
+            for bearer in &s1_ue_info.s1_bearer_info {
+                let Some(id) = bearer.erab_id else { continue };
+                if *s1_event == S1Event::Release {
+                    self.users[user].s1.remove(&id);
+                } else {
+                    self.users[user].s1.insert(id, (s1_ue_info.ecgi.clone(), bearer.clone()));
+                }
+            }
+        }
+        let notification = notification.under(self.users[user].ids.clone());
+        Some(Happened { user: user as u32, occurrence: Occurrence::of(notification) })
+    }
+
+    /// The answer to `rab_info`.
+    pub fn rab_info(&mut self, app: &str, query: &RabQuery, viewer: &Viewer, now: Time) -> RabInfo {
+        self.requests += 1;
+        let of_user = |number: &u32| {
+            let user = self.users.get(*number as usize)?;
+            let associate_id = viewer.visible(&user.ids)?;
+            if !query.has_user(&associate_id) {
+                return None;
+            }
+            let bearer = |(bearer, of): (&u8, &BearerState)| ErabInfo {
+                erab_id: Some(FIRST_ERAB + u32::from(*bearer)),
+                erab_qos_parameters: Some(of.parameters()),
+            };
+            let erab_info: Vec<ErabInfo> =
+                user.bearers.iter().map(bearer).filter(|bearer| query.has_bearer(bearer)).collect();
+            (!erab_info.is_empty()).then_some(UeInfo { associate_id, erab_info })
+        };
+        let of_cell = |cell: &CellState| {
+            let ue_info: Vec<UeInfo> = cell.users.iter().filter_map(of_user).collect();
+            let ecgi = Some(cell.cell.ecgi.clone());
+            (!ue_info.is_empty() && query.has_cell(&cell.cell.ecgi)).then_some(CellUserInfo { ecgi, ue_info })
+        };
+        RabInfo {
+            app_instance_id: app.to_owned(),
+            request_id: self.requests.to_string(),
+            time_stamp: Some(self.time_stamp(now)),
+            cell_user_info: self.cells.iter().flatten().filter_map(of_cell).collect(),
+        }
+    }
+
+    /// The networks of all cells.
+    pub fn networks(&self) -> Vec<Plmn> {
+        let mut networks = Vec::new();
+        for cell in self.cells.iter().flatten() {
+            if !networks.contains(&cell.cell.ecgi.plmn) {
+                networks.push(cell.cell.ecgi.plmn.clone());
+            }
+        }
+        networks
+    }
+
+    /// All bearers on S1 of users that may be seen.
+    pub fn s1_bearer_info(&self, viewer: &Viewer, now: Time) -> S1BearerInfo {
+        let of_user = |user: &UserState| {
+            let associate_id = viewer.visible(&user.ids)?;
+            let mut ecgi = Vec::new();
+            for cell in user.s1.values().flat_map(|(cells, _)| cells) {
+                if !ecgi.contains(cell) {
+                    ecgi.push(cell.clone());
+                }
+            }
+            let bearers: Vec<_> = user.s1.values().map(|(_, bearer)| bearer.clone()).collect();
+            (!bearers.is_empty()).then_some(S1UeInfo {
+                temp_ue_id: None,
+                associate_id,
+                ecgi,
+                s1_bearer_info_detailed: bearers,
+            })
+        };
+        S1BearerInfo {
+            s1_ue_info: self.users.iter().filter_map(of_user).collect(),
+            time_stamp: Some(self.time_stamp(now)),
+        }
+    }
+
+    /// All layer 2 measures of the last complete interval, or of the running one in a cell that has no complete one yet. A user
+    /// is listed once for each of its identifiers, so that any of them finds it.
+    pub fn layer2(&self, viewer: &Viewer) -> L2Meas {
+        let mut all = L2Meas { cell_info: Vec::new(), cell_ue_info: Vec::new(), time_stamp: None };
+        let mut until = Time::ZERO;
+        for cell in self.cells.iter().flatten() {
+            let Some(measures) = &cell.measures else { continue };
+            until = until.max(measures.until);
+            let mut info = measures.cell.clone();
+            info.ecgi = Some(cell.cell.ecgi.clone());
+            all.cell_info.push(info);
+            for (user, info) in &measures.users {
+                let Some(ids) = viewer.visible(self.ids(*user)) else { continue };
+                if !cell.users.contains(user) {
+                    continue;
+                }
+                let mut info = info.clone();
+                info.ecgi = Some(cell.cell.ecgi.clone());
+                let entry = |associate_id| L2MeasCellUe { associate_id, info: info.clone() };
+                all.cell_ue_info.extend(ids.into_iter().map(entry));
+            }
+        }
+        all.time_stamp = (until > Time::ZERO).then(|| self.time_stamp(until));
+        all
+    }
+
+    /// Descriptions of the cells.
+    pub fn cell_configs(&self) -> Vec<CellConfig> {
+        let config = |cell: &CellState| CellConfig::of(cell.cell.ecgi.clone(), &cell.cell.info);
+        self.cells.iter().flatten().map(config).collect()
+    }
+
+    /// The users in cells, as far as they may be seen.
+    pub fn user_entries(&self, viewer: &Viewer) -> Vec<UserEntry> {
+        let mut entries = Vec::new();
+        for (user, state) in (0_u32..).zip(&self.users) {
+            if let Some(associate_id) = viewer.visible(&state.ids) {
+                let (cell, ecgi) = (state.serving, state.serving.and_then(|cell| self.ecgi(cell)));
+                entries.push(UserEntry { user, associate_id, ecgi, cell });
+            }
+        }
+        entries
+    }
+
+    /// The latest records of users: those that `has` accepts by number, identifiers and cell. A user is recorded once, by the first
+    /// identifier that may be seen.
+    pub fn records(&self, viewer: &Viewer, has: &dyn Fn(&[AssociateId], &Ecgi) -> bool) -> Vec<TtiMeas> {
+        let all = self.cells.iter().flatten();
+        all.flat_map(|cell| {
+            let cell = cell.cell.info.cell;
+            self.records_of(&hints_of(&self.latest, cell), cell, viewer, has)
+        })
+        .collect()
+    }
+
+    /// Likewise, of the users of one cell with these hints.
+    pub fn records_of(
+        &self,
+        hints: &[(u32, Both<RadioHint>)],
+        cell: u16,
+        viewer: &Viewer,
+        has: &dyn Fn(&[AssociateId], &Ecgi) -> bool,
+    ) -> Vec<TtiMeas> {
+        let Some(ecgi) = self.ecgi(cell) else { return Vec::new() };
+        let record = |(user, hints): &(u32, Both<RadioHint>)| {
+            let ids = viewer.visible(self.ids(*user))?;
+            if !has(&ids, &ecgi) {
+                return None;
+            }
+            let mut record = TtiMeas::of(ids.into_iter().next()?, ecgi.clone(), hints);
+            record.time_stamp = self.time_stamp(hints.downlink.measured_at);
+            Some(record)
+        };
+        hints.iter().filter_map(record).collect()
+    }
+
+    /// Numbers of the users that may be seen and have one of the identifiers (none are all), ascending; and of the cells.
+    pub fn scope(&self, viewer: &Viewer, ids: &[AssociateId], cells: &[Ecgi]) -> (Vec<u32>, Vec<u16>) {
+        let users = (0_u32..).zip(&self.users).filter(|(_, user)| {
+            viewer
+                .visible(&user.ids)
+                .is_some_and(|seen| ids.is_empty() || seen.iter().any(|id| ids.contains(id)))
+        });
+        let is_listed = |cell: &&CellState| cells.is_empty() || cells.contains(&cell.cell.ecgi);
+        let cells = self.cells.iter().flatten().filter(is_listed).map(|cell| cell.cell.info.cell);
+        (users.map(|(user, _)| user).collect(), cells.collect())
+    }
+
+    /// Numbers of cells, users in cells, and bearers: for metrics.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let attached = self.users.iter().filter(|user| user.serving.is_some());
+        let bearers = self.users.iter().map(|user| user.bearers.len()).sum();
+        (self.cells.iter().flatten().count(), attached.count(), bearers)
+    }
+
+    /// The time of the latest slot of any cell.
+    pub fn latest_slot(&self) -> Option<Time> {
+        self.cells.iter().flatten().map(|cell| cell.time).max()
+    }
+}
+
+/// The hints about all users of a cell.
+pub fn hints_of(publisher: &Publisher, cell: u16) -> Vec<(u32, Both<RadioHint>)> {
+    let hints = |user: &u32| {
+        let hint = |way| publisher.hint(*user, way, None);
+        Some((*user, Both { downlink: hint(Direction::Downlink)?, uplink: hint(Direction::Uplink)? }))
+    };
+    publisher.users(cell).iter().filter_map(hints).collect()
+}
+
+/// What was measured by SSB; TS 38.133's steps: RSRP of 1 dB from -157 dBm, RSRQ of half a dB from -43.5 dB.
+fn nr(of: &Strength) -> MeasQuantityResultsNr {
+    let steps = |value: f64, most: i32| (value.floor() as i32).clamp(0, most);
+    MeasQuantityResultsNr {
+        rsrp: Some(steps(of.rsrp_dbm + 157.0, 127)),
+        rsrq: Some(steps(2.0 * (of.rsrq_db + 43.5), 127)),
+        sinr: of.sinr_db.map(measured::sinr),
+    }
+}
+
+impl BearerState {
+    fn parameters(&self) -> ErabQosParameters {
+        let rates = self.rates.map(|rates| QosInformation {
+            erab_gbr_dl: rates.guaranteed.downlink,
+            erab_gbr_ul: rates.guaranteed.uplink,
+            erab_mbr_dl: rates.maximum.downlink,
+            erab_mbr_ul: rates.maximum.uplink,
+        });
+        ErabQosParameters { qci: self.qci, qos_information: rates }
+    }
+}
