@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use ranpace_units::{Bytes, Span};
 use ranpace_rnis::lines::{LineClock, Reader};
+use ranpace_units::{Bytes, Span};
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
@@ -294,17 +294,22 @@ impl SourceConfig {
                 Ok(NamedSource { name: own(&file.display().to_string()), source: Box::new(source) })
             }
             (None, None, Some(from)) => {
-                let cells: Result<Vec<SrsranCell>, String> = self.cell.iter().map(SrsranCellConfig::cell).collect();
+                let cells: Result<Vec<SrsranCell>, String> =
+                    self.cell.iter().map(SrsranCellConfig::cell).collect();
                 let cells = cells?;
                 if cells.is_empty() {
-                    return Err("a source `srsran` expects a [[source.cell]] for each cell of the gNB".to_owned());
+                    return Err(
+                        "a source `srsran` expects a [[source.cell]] for each cell of the gNB".to_owned()
+                    );
                 }
                 let mut source = if let Some(address) = from.strip_prefix("ws://") {
                     Srsran::web_socket(address.trim_end_matches('/'), cells)
                 } else if let Some(address) = from.strip_prefix("udp://") {
                     Srsran::udp(address.trim_end_matches('/'), cells)
                 } else {
-                    return Err(format!("`srsran`: expected ws://HOST:PORT or udp://ADDRESS:PORT, found {from:?}"));
+                    return Err(format!(
+                        "`srsran`: expected ws://HOST:PORT or udp://ADDRESS:PORT, found {from:?}"
+                    ));
                 };
                 if let Some(period) = self.period {
                     let nanos = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
