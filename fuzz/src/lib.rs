@@ -20,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -33,6 +33,8 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("units", units),
     ("rnis", rnis),
     ("rnis_json", rnis_json),
+    ("rnis_lines", rnis_lines),
+    ("rnis_srsran", rnis_srsran),
     ("packet", packet),
 ];
 
