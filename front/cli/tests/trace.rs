@@ -190,7 +190,7 @@ fn wrong_parameters_are_refused_with_a_suggestion() {
         (&["generate", "--out", "x", "--rate", "1Mbit/s"], "is for --model constant"),
         (
             &["generate", "--out", "x", "--model", "constant", "--rate", "1Mbit/s", "--fading", "1"],
-            "--fading belongs to",
+            "--fading is for the cellular models",
         ),
         (
             &["generate", "--out", "x", "--peak", "1Mbit/s"],
