@@ -205,7 +205,7 @@ fn wrong_parameters_are_refused_with_a_suggestion() {
         (&["convert", "builtin:lte", "--out", "x", "--scale", "0"], "--scale: expected a number above 0"),
         (
             &["convert", "builtin:lte", "--out", "x", "--from", "5s", "--until", "5s"],
-            "--until: expected more than",
+            "--until: expected a time after --from 5s, found 5s",
         ),
         (
             &["convert", "builtin:lte", "--out", "x", "--from", "999s"],
