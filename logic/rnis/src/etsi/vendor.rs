@@ -156,6 +156,35 @@ pub enum Transport {
     SharedMemory,
 }
 
+/// Direction of the blocks, queues and retransmissions in records of the feed; resources are of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FeedDirection {
+    /// To the users.
+    #[default]
+    Downlink,
+    /// From the users.
+    Uplink,
+}
+
+impl From<FeedDirection> for Direction {
+    fn from(direction: FeedDirection) -> Self {
+        match direction {
+            FeedDirection::Downlink => Self::Downlink,
+            FeedDirection::Uplink => Self::Uplink,
+        }
+    }
+}
+
+impl From<Direction> for FeedDirection {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Downlink => Self::Downlink,
+            Direction::Uplink => Self::Uplink,
+        }
+    }
+}
+
 /// A subscription to records. Several users or cells mean any of them; none means all that the application may see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -174,6 +203,9 @@ pub struct TtiMeasSubscription {
     /// Delivery.
     #[serde(default)]
     pub transport: Transport,
+    /// Direction, for datagrams; the other transports have both.
+    #[serde(default)]
+    pub direction: FeedDirection,
     /// Whether only changed records are sent.
     #[serde(default)]
     pub delta: bool,

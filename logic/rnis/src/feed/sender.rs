@@ -129,21 +129,26 @@ impl FeedSubscribers {
         false
     }
 
-    /// Changes the users of a subscription, for instance when one of its addresses attaches; false if it does not exist.
-    pub fn set_users(&mut self, id: SubscriptionId, users: Option<Vec<u32>>) -> bool {
+    /// Changes the users and cells of a subscription, for instance when one of its addresses attaches; false if it does not exist.
+    pub fn set_scope(
+        &mut self,
+        id: SubscriptionId,
+        users: Option<Vec<u32>>,
+        cells: Option<Vec<u16>>,
+    ) -> bool {
         let groups = self.paces.iter().flat_map(|pace| &pace.groups);
         let found = groups.filter_map(|group| {
             let place = group.members.iter().position(|known| *known == id)?;
             Some((group.filter.clone(), group.expires[place]))
         });
         let Some((filter, expires)) = found.into_iter().next() else { return false };
-        if filter.users != users {
+        if filter.users != users || filter.cells != cells {
             // The new group's pace has to exist before the old one may go, or its averages begin anew.
             self.groups_of(id, |group, place| {
                 group.members.swap_remove(place);
                 group.expires.swap_remove(place);
             });
-            self.insert(id, Filter { users, ..filter }, expires);
+            self.insert(id, Filter { users, cells, ..filter }, expires);
             self.drop_empty();
         }
         true
@@ -190,6 +195,11 @@ impl FeedSubscribers {
             });
         });
         self.drop_empty();
+    }
+
+    /// Whether a subscription has this period, and the number of different periods.
+    pub fn periods(&self, period: Span) -> (bool, usize) {
+        (self.paces.iter().any(|pace| pace.period == period), self.paces.len())
     }
 
     /// Number of subscriptions.
