@@ -10,6 +10,7 @@ use ranpace_units::{Bytes, Span};
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
+use crate::feed::FeedConfig;
 use crate::server::NamedSource;
 use crate::source::{Address, Lines, NotAnAddress, Replay, Srsran, SrsranCell, Update};
 
@@ -105,6 +106,8 @@ pub struct Config {
     pub measures: Measures,
     /// Registration at a MEC platform.
     pub mp1: Option<Mp1>,
+    /// The feed of records.
+    pub feed: FeedConfig,
     /// The log.
     pub log: Log,
     /// Whether browsers of other origins may read (`Access-Control-Allow-Origin`).
@@ -127,6 +130,7 @@ impl Default for Config {
             subscriptions: Subscriptions::default(),
             measures: Measures::default(),
             mp1: None,
+            feed: FeedConfig::default(),
             log: Log::default(),
             allow_origin: None,
         }
@@ -533,6 +537,7 @@ impl Config {
         for source in &self.source {
             source.open()?;
         }
+        self.feed.check()?;
         let Self { limits, auth, tls, client, callbacks, subscriptions, measures, .. } = self;
         if let Some(auth) = auth
             && auth.keys.is_some() == auth.jwks.is_some()
@@ -595,6 +600,7 @@ impl Config {
     fn relative_to(&mut self, folder: &Path) {
         let resolve = |path: &mut PathBuf| *path = folder.join(&path);
         self.data.iter_mut().for_each(resolve);
+        self.feed.relative_to(folder);
         if let Some(tls) = &mut self.tls {
             resolve(&mut tls.certificate);
             resolve(&mut tls.key);

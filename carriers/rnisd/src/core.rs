@@ -102,12 +102,16 @@ impl Core {
             }
         }
         let period = Span::from_nanos(u64::try_from(config.measures.period.as_nanos()).unwrap_or(u64::MAX));
+        let mut metrics = Metrics::default();
+        if let Some(feed) = &feed {
+            metrics.add_feed(&feed.metrics());
+        }
         let core = Self {
             registry: Mutex::default(),
             feed: Mutex::new(feed),
             state: Mutex::new(State::new(period, clock)),
             subscriptions,
-            metrics: Metrics::default(),
+            metrics,
             client,
             guard,
             store: store.map(Arc::new),

@@ -16,6 +16,8 @@ pub mod core;
 #[cfg(feature = "server")]
 pub mod deliver;
 #[cfg(feature = "server")]
+pub mod feed;
+#[cfg(feature = "server")]
 pub mod feed_port;
 pub mod identity;
 #[cfg(feature = "server")]
@@ -24,6 +26,7 @@ pub mod metrics;
 mod mp1;
 #[cfg(feature = "server")]
 pub mod queue;
+pub mod seal;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]

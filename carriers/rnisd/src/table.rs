@@ -109,7 +109,7 @@ pub struct TableWriter {
     mapping: Writable,
     /// Words of the table, without the directory.
     of_table: usize,
-    users: u32,
+    size: Size,
     /// Always there, but while it writes.
     state: Option<WriterState>,
     /// Held until the end.
@@ -152,14 +152,12 @@ impl TableWriter {
         if let Some(old) = replaced.and_then(|old| Writable::of(&old).ok()) {
             Writer::retire(old.words());
         }
-        Ok(Self {
-            path: path.to_owned(),
-            mapping,
-            of_table,
-            users: size.users,
-            state: Some(state),
-            _lock: lock,
-        })
+        Ok(Self { path: path.to_owned(), mapping, of_table, size, state: Some(state), _lock: lock })
+    }
+
+    /// Its capacity.
+    pub fn size(&self) -> Size {
+        self.size
     }
 
     fn write(&mut self, write: impl FnOnce(&mut Writer<'_>)) {
@@ -184,7 +182,7 @@ impl TableWriter {
     /// A user's name and addresses. False if its number is outside the table.
     pub fn on_user(&mut self, user: &User) -> bool {
         let words = &self.mapping.words()[self.of_table..];
-        directory::Writer::resume(words, self.users)
+        directory::Writer::resume(words, self.size.users)
             .is_ok_and(|mut directory| directory.set(user.user, Some(&identity::of(user))))
     }
 

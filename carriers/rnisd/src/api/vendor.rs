@@ -111,6 +111,8 @@ pub fn feed_subscription(
         transport: records.transport,
         // Users are added when they are known.
         scope: FeedScope { cells: None, users: Some(Vec::new()) },
+        viewer: entry.viewer.clone(),
+        direction: records.direction.into(),
         period: Span::from_micros(records.period_us),
         delta: records.delta,
         expires,
@@ -139,9 +141,6 @@ pub(super) async fn open_feed(api: &Api, entry: &mut Entry) -> Result<(), Proble
     let Some(feed) = feed.as_mut() else {
         return Err(Problem::impossible(FeedRefused::NoSuchTransport(name)));
     };
-    if entry.revision > 1 {
-        feed.close(entry.id);
-    }
     let answer = feed.open(&wanted, entry.feed.as_ref()).map_err(Problem::impossible)?;
     entry.feed = Some(answer);
     Ok(())

@@ -150,10 +150,11 @@ impl Session {
         }
     }
 
-    /// The next message that is due, to be called until there is none. `cookie` is a random number, in case a new one is needed.
+    /// The next message that is due, to be called until there is none. `cookie` is a random number, in case a new one is needed; without
+    /// one the old one stays.
     ///
     /// A subscriber that has not answered is invited ten times a second for [`SILENCE`], and once a second from then on.
-    pub fn poll(&mut self, now: Time, cookie: &mut dyn FnMut() -> u64) -> Option<Due> {
+    pub fn poll(&mut self, now: Time, cookie: &mut dyn FnMut() -> Option<u64>) -> Option<Due> {
         let is_served = self.is_served(now);
         if is_served && now >= self.next_directory.0 {
             self.next_directory = (now + CALM, now + IMPATIENT);
@@ -162,8 +163,10 @@ impl Session {
         if now < self.next_hello {
             return None;
         }
-        if now >= self.next_cookie {
-            self.cookies = [cookie(), self.cookies[0]];
+        if now >= self.next_cookie
+            && let Some(cookie) = cookie()
+        {
+            self.cookies = [cookie, self.cookies[0]];
             self.next_cookie = now + COOKIE_LIFE;
         }
         let is_new = !self.is_answered && now < self.last + SILENCE;
@@ -197,7 +200,7 @@ mod tests {
         for now in times {
             while let Some(one) = session.poll(ms(now), &mut || {
                 cookie += 1;
-                cookie
+                Some(cookie)
             }) {
                 due.push((now, one));
             }

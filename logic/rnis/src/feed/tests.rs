@@ -247,7 +247,10 @@ fn each_subscription_gets_its_users_cells_and_period() {
     ];
     assert_eq!(count.into_iter().collect::<Vec<_>>(), expected, "and nothing to {nobody:?}");
     // A user that is of no interest any more is reported as gone, once; then its cell is silent.
-    assert!(subscribers.set_scope(one, Some(vec![9]), None));
+    assert!(
+        subscribers.set_scope(one, Some(vec![9]), None) && !subscribers.set_scope(one, Some(vec![9]), None)
+    );
+    assert!(subscribers.replace(one, filter(8), Time::MAX) && subscribers.periods(Span::from_millis(8)).0);
     assert!(subscribers.cancel(all) && !subscribers.cancel(all) && subscribers.len() == 3);
     assert!(!subscribers.renew(all, Time::MAX) && !subscribers.set_scope(all, None, None));
 }
