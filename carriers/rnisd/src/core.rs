@@ -1,12 +1,14 @@
 //! What updates change, and who has to be notified: between the sources' threads and the requests.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use ranpace_rnis::etsi::{Notification, TimeStamp};
 use ranpace_units::{Span, Time};
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::clock::{self, TimeOfDay};
 use crate::config::Config;
@@ -14,7 +16,7 @@ use crate::deliver::client::Client;
 use crate::deliver::guard::Guard;
 use crate::feed_port::{FeedPort, FeedScope};
 use crate::metrics::{Metrics, Outcome, SourceLabels};
-use crate::source::Update;
+use crate::source::{Counters, Update};
 use crate::state::{Happened, Registry, State};
 use crate::store::Store;
 use crate::subscriptions::{Delivery, Entry, Subscriptions};
@@ -25,6 +27,17 @@ const EVENTS: usize = 1024;
 const KEEP: Duration = Duration::from_millis(50);
 /// Numbers left out after a crash, for the notifications that may have been lost with it.
 pub(crate) const LEFT_OUT: u64 = 1_000;
+
+/// A source, as others see it.
+#[derive(Debug)]
+pub struct SourceStatus {
+    /// Its name, in metrics and the log.
+    pub labels: SourceLabels,
+    /// What it counts.
+    pub counters: Arc<Counters>,
+    /// Whether it has ended for good: a recording that was played, or a failure.
+    pub ended: AtomicBool,
+}
 
 /// The server's inside.
 pub struct Core {
@@ -50,6 +63,12 @@ pub struct Core {
     pub events: broadcast::Sender<Arc<Happened>>,
     /// When the sources last said something.
     last_update: AtomicU64,
+    /// The sources.
+    pub sources: Vec<SourceStatus>,
+    /// Cancelled when the server stops.
+    pub stop: CancellationToken,
+    /// What is waited for when the server stops: connections, and the registration at a platform.
+    pub tasks: TaskTracker,
 }
 
 impl std::fmt::Debug for Core {
@@ -69,7 +88,11 @@ impl Core {
     /// # Errors
     ///
     /// If the store, the certificates of callbacks or the clock cannot be read.
-    pub fn new(config: Config, mut feed: Option<Box<dyn FeedPort>>) -> Result<Arc<Self>, String> {
+    pub fn new(
+        config: Config,
+        sources: Vec<SourceStatus>,
+        mut feed: Option<Box<dyn FeedPort>>,
+    ) -> Result<Arc<Self>, String> {
         let clock = TimeOfDay::read().map_err(|error| error.to_string())?;
         let guard = Guard::new(config.callbacks.allow.clone());
         let client =
@@ -118,6 +141,9 @@ impl Core {
             root: RwLock::new(String::new()),
             events: broadcast::channel(EVENTS).0,
             last_update: AtomicU64::new(0),
+            sources,
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
             config,
         };
         Ok(Arc::new(core))

@@ -100,35 +100,31 @@ impl TableConfig {
 }
 
 impl FeedConfig {
-    /// Checks values that have to be within bounds.
-    ///
-    /// # Errors
-    ///
-    /// One is not; the text says which, and what was expected.
-    pub fn check(&self) -> Result<(), String> {
+    /// Values that are out of bounds: each with its key, and what was expected.
+    pub fn faults(&self) -> Vec<(&'static str, String)> {
+        let mut faults = Vec::new();
         if let Some(table) = &self.table {
             let size = table.size();
             let is_size =
                 size.words().is_some() && table.cells > 0 && table.users > 0 && table.users <= 1 << 16;
             if !is_size {
-                return Err(format!(
-                    "[feed.table] expects 1 to 65536 cells and users, and a history of 8 to 1024 TTIs that is a power of two, \
-                     found {size:?}"
-                ));
+                let reason = "expected 1 to 65536 cells and users, and a history of 8 to 1024 TTIs that is a power of two";
+                faults.push(("feed.table", format!("{reason}, found {size:?}")));
             }
             if table.mode & !0o644 != 0 || table.mode & 0o600 != 0o600 {
-                return Err(format!(
-                    "`feed.table.mode`: expected \"0600\", \"0640\" or \"0644\", because the server alone writes, found {:04o}",
-                    table.mode
-                ));
+                let reason =
+                    "expected \"0600\", \"0640\" or \"0644\", because the server alone writes, found";
+                faults.push(("feed.table.mode", format!("{reason} \"{:04o}\"", table.mode)));
             }
         }
-        if let Some(datagrams) = &self.datagrams
-            && (datagrams.most == 0 || datagrams.periods == 0)
-        {
-            return Err("[feed.datagrams] expects `most` and `periods` of at least 1".to_owned());
+        if let Some(DatagramsConfig { most, periods, .. }) = self.datagrams {
+            for (key, number) in [("feed.datagrams.most", most), ("feed.datagrams.periods", periods)] {
+                if number == 0 {
+                    faults.push((key, "expected at least 1, found 0".to_owned()));
+                }
+            }
         }
-        Ok(())
+        faults
     }
 
     /// Files are named relative to the configuration's folder.

@@ -180,7 +180,12 @@ pub async fn notifications(
     // An older connection of the same subscription notices that it was replaced.
     entry.queue.wake();
     let upgrade = upgrade.max_message_size(4 << 10).max_frame_size(4 << 10).protocols([NUMBERED]);
-    Ok(upgrade.on_upgrade(move |socket| serve_socket(api, entry, connection, socket)))
+    // The server waits for it when it stops.
+    let token = api.core.tasks.token();
+    Ok(upgrade.on_upgrade(async move |socket| {
+        serve_socket(api, entry, connection, socket).await;
+        drop(token);
+    }))
 }
 
 /// A reader's acknowledgement: all notifications up to this number have arrived.
@@ -197,7 +202,7 @@ async fn serve_socket(api: Arc<Api>, entry: Arc<Entry>, connection: u64, mut soc
     let mut sent = 0;
     let most = core.config.limits.write_time;
     loop {
-        if entry.connections.load(Ordering::SeqCst) != connection {
+        if core.stop.is_cancelled() || entry.connections.load(Ordering::SeqCst) != connection {
             break;
         }
         // In the numbered form an item waits until it is acknowledged; otherwise until it is written.
@@ -257,6 +262,7 @@ async fn serve_socket(api: Arc<Api>, entry: Arc<Entry>, connection: u64, mut soc
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 Some(Ok(_)) => {}
             },
+            () = core.stop.cancelled() => break,
             // A subscription that has ended waits for the last acknowledgements only so long.
             () = tokio::time::sleep(Duration::from_secs(5)), if entry.queue.is_closed() => break,
         }
@@ -288,6 +294,7 @@ pub async fn events(
         let (api, subject, query, mut news, mut ticks) = state;
         loop {
             let event = tokio::select! {
+                () = api.core.stop.cancelled() => return None,
                 one = news.recv() => match one {
                     Ok(happened) => {
                         let notification = &happened.occurrence.notification;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
-use hyper::{Method, Request, StatusCode, header};
+use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject as _;
@@ -159,38 +160,62 @@ impl Client {
             if used.0.ready().await.is_err() {
                 used = self.connect(url).await?;
             }
-            let mut path = url.path().to_owned();
-            if let Some(query) = url.query() {
-                path = format!("{path}?{query}");
-            }
-            let mut host = url.host_str().unwrap_or_default().to_owned();
-            if let Some(port) = url.port() {
-                host = format!("{host}:{port}");
-            }
-            let mut request = Request::builder()
-                .method(method)
-                .uri(path)
-                .header(header::HOST, host)
-                .header(header::USER_AGENT, concat!("ranpace-rnis/", env!("CARGO_PKG_VERSION")));
-            if !body.is_empty() {
-                request = request.header(header::CONTENT_TYPE, "application/json");
-            }
-            for (name, value) in headers {
-                request = request.header(*name, value);
-            }
-            let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
-            let request = request.body(Full::new(body)).map_err(|error| wrong(&error))?;
-            let answer = used.0.send_request(request).await.map_err(|error| wrong(&error))?;
-            let (parts, body) = answer.into_parts();
-            let body = Limited::new(body, LONGEST).collect().await.map_err(|error| wrong(&error))?;
-            Ok::<_, RequestError>((
-                used,
-                Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() },
-            ))
+            let (parts, body) = used.send(method, url, headers, body).await?.into_parts();
+            let body = Limited::new(body, LONGEST).collect().await;
+            let body = body.map_err(|error| RequestError::Http(error.to_string()))?.to_bytes();
+            Ok::<_, RequestError>((used, Answer { status: parts.status, headers: parts.headers, body }))
         };
         let (used, answer) =
             tokio::time::timeout(self.time, ask).await.map_err(|_| RequestError::Time(self.time))??;
         *connection = Some(used);
         Ok(answer)
+    }
+
+    /// Sends a request over a connection of its own and returns the beginning of the answer, whose body the caller reads as it comes.
+    ///
+    /// # Errors
+    ///
+    /// If it does not begin in time.
+    pub async fn open(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &[(&str, String)],
+    ) -> Result<Response<Incoming>, RequestError> {
+        let ask = async { self.connect(url).await?.send(method, url, headers, Bytes::new()).await };
+        tokio::time::timeout(self.time, ask).await.map_err(|_| RequestError::Time(self.time))?
+    }
+}
+
+impl Connection {
+    async fn send(
+        &mut self,
+        method: Method,
+        url: &Url,
+        headers: &[(&str, String)],
+        body: Bytes,
+    ) -> Result<Response<Incoming>, RequestError> {
+        let mut path = url.path().to_owned();
+        if let Some(query) = url.query() {
+            path = format!("{path}?{query}");
+        }
+        let mut host = url.host_str().unwrap_or_default().to_owned();
+        if let Some(port) = url.port() {
+            host = format!("{host}:{port}");
+        }
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, host)
+            .header(header::USER_AGENT, concat!("ranpace-rnis/", env!("CARGO_PKG_VERSION")));
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
+        let request = request.body(Full::new(body)).map_err(|error| wrong(&error))?;
+        self.0.send_request(request).await.map_err(|error| wrong(&error))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use url::{Host, Url};
 
 /// Why an address is refused.
@@ -76,6 +76,12 @@ impl Guard {
     /// Allows these networks beside public addresses.
     pub fn new(allow: Vec<IpNet>) -> Self {
         Self { allow }
+    }
+
+    /// Allows everything: for addresses that whoever runs the program has named.
+    pub fn everywhere() -> Self {
+        let allow = [IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())];
+        Self { allow: allow.into() }
     }
 
     /// Whether callbacks may go there.
@@ -167,6 +173,13 @@ mod tests {
             ("2606:4700::1111", true),
         ] {
             assert_eq!(guard.permits(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn everywhere_is_everywhere() {
+        for address in ["9.9.9.9", "127.0.0.1", "::1", "::ffff:10.0.0.1"] {
+            assert!(Guard::everywhere().permits(address.parse().unwrap()), "{address}");
         }
     }
 
