@@ -8,6 +8,8 @@
 pub mod api;
 #[cfg(feature = "server")]
 pub mod auth;
+#[cfg(feature = "server")]
+pub mod client;
 pub mod clock;
 #[cfg(feature = "server")]
 pub mod config;

@@ -47,6 +47,23 @@ pub fn random<const N: usize>() -> Result<[u8; N], NoRandomNumbers> {
     Ok(bytes)
 }
 
+/// A key as text.
+pub fn text_of(key: &[u8; KEY_BYTES]) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The key of a text.
+pub fn key_of(text: &str) -> Option<[u8; KEY_BYTES]> {
+    let mut key = [0; KEY_BYTES];
+    if text.len() != 2 * KEY_BYTES || !text.is_ascii() {
+        return None;
+    }
+    for (place, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(key)
+}
+
 impl Secret {
     /// From a subscription's key.
     pub fn new(key: &[u8; KEY_BYTES]) -> Self {
@@ -102,6 +119,14 @@ mod tests {
 
     fn seal(key: u8, role: Role, stream: u32, epoch: u64) -> Seal {
         Secret::new(&[key; KEY_BYTES]).seal(role, stream, epoch).expect("the lengths are right")
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_was_written_and_other_texts_are_none() {
+        let key = core::array::from_fn(|place| place as u8 * 7);
+        assert_eq!(key_of(&text_of(&key)), Some(key));
+        let texts = [String::new(), "0".repeat(63), "g".repeat(64), "\u{e9}".repeat(32)];
+        assert!(texts.iter().all(|text| key_of(text).is_none()));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use serde_json::{Map, Value, json};
 use super::DatagramsConfig;
 use crate::feed_port::{FeedRefused, FeedScope, FeedSubscription};
 use crate::metrics::FeedMetrics;
-use crate::seal::{Role, Seal, Secret, random};
+use crate::seal::{Role, Seal, Secret, key_of, random, text_of};
 use crate::source::{Cell, Update, User};
 use crate::viewer::Viewer;
 use crate::{clock, identity};
@@ -115,22 +115,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The time now. The clock was read when the feed was opened, so that it is there.
 fn now() -> Time {
     clock::now().unwrap_or(Time::ZERO)
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A key from its text in `vendorFeed`.
-pub fn key_of(text: &str) -> Option<[u8; KEY_BYTES]> {
-    let mut key = [0; KEY_BYTES];
-    if text.len() != 2 * KEY_BYTES || !text.is_ascii() {
-        return None;
-    }
-    for (place, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
-    }
-    Some(key)
 }
 
 impl Datagrams {
@@ -232,7 +216,7 @@ impl Datagrams {
         Ok(Map::from_iter([
             ("transport".to_owned(), json!("udp-binary")),
             ("stream".to_owned(), json!(number)),
-            ("key".to_owned(), json!(to_hex(&key))),
+            ("key".to_owned(), json!(text_of(&key))),
             ("from".to_owned(), json!(self.shared.address.to_string())),
         ]))
     }
