@@ -14,8 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike as _;
+use nix::time::{ClockId, clock_gettime};
 use ranpace_phy::{Both, Cqi, LteBandwidth, TransportBlock};
 use ranpace_rnis::etsi::{AssociateId, Ecgi, IdType, Plmn};
 use ranpace_rnis::{CellInfo, Grant, LinkReport, UserReport};
@@ -156,14 +155,18 @@ fn subscribe(origin: &str) -> Outcome<()> {
     }
     ages.sort_by(f64::total_cmp);
     let quantile = |of: f64| ages.get((ages.len() as f64 * of) as usize).copied().unwrap_or(f64::NAN);
-    println!("{} hints, median {:.0} us, 99th percentile {:.0} us", ages.len(), quantile(0.5), quantile(0.99));
+    println!(
+        "{} hints, median {:.0} us, 99th percentile {:.0} us",
+        ages.len(),
+        quantile(0.5),
+        quantile(0.99)
+    );
     Ok(())
 }
 
 /// Processor seconds of this process.
 fn processor() -> Outcome<f64> {
-    let used = getrusage(UsageWho::RUSAGE_SELF)?;
-    Ok((used.user_time() + used.system_time()).num_microseconds() as f64 / 1e6)
+    Ok(Duration::from(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?).as_secs_f64())
 }
 
 fn measure(what: &str, users: u32, origins: &[String], bench: &Bench) -> Outcome<()> {
@@ -178,7 +181,11 @@ fn measure(what: &str, users: u32, origins: &[String], bench: &Bench) -> Outcome
     let cpu = (processor()? - cpu) / seconds;
     let bytes = bench.feed.bytes.get() - bytes + HEADERS * (bench.feed.datagrams.get() - datagrams);
     let rate = bytes as f64 * 8.0 / seconds / 1e6 / origins.len() as f64;
-    println!("{what}: {rate:.2} Mbit/s a subscriber, {:.3} of a core, {} unsent", cpu, bench.feed.unsent.get());
+    println!(
+        "{what}: {rate:.2} Mbit/s a subscriber, {:.3} of a core, {} unsent",
+        cpu,
+        bench.feed.unsent.get()
+    );
     // Subscribers measure as long as something comes.
     bench.play(users, 1_500 + 1_000 * (SECONDS - 3), 2_000)?;
     for child in children {

@@ -171,8 +171,17 @@ impl Keeper {
         } else {
             Bytes::new()
         };
-        let asked = self.client.request(&mut self.connection, method, url, &headers, body);
-        self.runtime.block_on(asked).map_err(|error| error.to_string())
+        let mut is_used = self.connection.is_some();
+        loop {
+            let asked =
+                self.client.request(&mut self.connection, method.clone(), url, &headers, body.clone());
+            match self.runtime.block_on(asked) {
+                Ok(answer) => return Ok(answer),
+                // The server may have closed it, or have been restarted, while nothing was asked.
+                Err(_) if std::mem::take(&mut is_used) && method.is_idempotent() => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
     }
 
     fn create(&mut self) -> Result<(), String> {

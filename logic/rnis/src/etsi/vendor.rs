@@ -189,7 +189,8 @@ impl From<Direction> for FeedDirection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TtiMeasSubscription {
-    /// Callback address.
+    /// Callback address; the shared table needs none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub callback_reference: String,
     /// Users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
