@@ -1,6 +1,5 @@
 //! `ranpace kernel feed`: brings radio information to the connections of a control.
 
-mod line;
 mod source;
 
 use std::fmt;
@@ -10,10 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use ranpace_kernel::{Control, DeviceConnections, KernelError, Loaded, PepFeed, Radio, RadioFeed, Reported};
+use ranpace_emulator::{HintLine, LONGEST_HINT_LINE, PepLine};
+use ranpace_kernel::{
+    Control, DeviceConnections, KernelError, Loaded, PepFeed, PepSeen, Radio, RadioFeed, Reported,
+};
 use ranpace_units::Time;
 
-use self::line::{Line, PepLine};
 use self::source::Look;
 pub use self::source::Source;
 use crate::failure::Failure;
@@ -165,9 +166,20 @@ enum Peps<'a> {
 impl Peps<'_> {
     fn report(&self, line: &PepLine) -> Result<Reported, KernelError> {
         match self {
-            Self::Loaded(loaded) => loaded.report(line.server, line.user, &line.seen()),
-            Self::Pinned(feed) => feed.report(line.server, line.user, &line.seen()),
+            Self::Loaded(loaded) => loaded.report(line.server, line.user, &seen(line)),
+            Self::Pinned(feed) => feed.report(line.server, line.user, &seen(line)),
         }
+    }
+}
+
+/// A PEP's line as the control is told of it.
+fn seen(line: &PepLine) -> PepSeen {
+    PepSeen {
+        cumulative: line.cumulative,
+        ranges: line.ranges.clone(),
+        hold: line.hold(),
+        marked: line.marked.map(u64::from),
+        new_epoch: line.new_epoch,
     }
 }
 
@@ -239,10 +251,10 @@ impl<'a> Listener<'a> {
     fn take(&mut self, line: Option<&[u8]>) -> Result<(), KernelError> {
         self.number += 1;
         let read =
-            line.ok_or_else(|| format!("expected at most {} bytes", line::LONGEST)).and_then(Read::parse);
+            line.ok_or_else(|| format!("expected at most {LONGEST_HINT_LINE} bytes")).and_then(HintLine::parse);
         let line = match read {
-            Ok(Read::Hint(line)) => line,
-            Ok(Read::Pep(line)) => return self.take_report(&line),
+            Ok(HintLine::Radio(line)) => line,
+            Ok(HintLine::Pep(line)) => return self.take_report(&line),
             Err(why) => {
                 self.told.skipped += 1;
                 if self.told.skipped <= TOLD {
@@ -300,21 +312,6 @@ impl Listener<'_> {
             Reported::NoSocket | Reported::NotOurs | Reported::Impossible => self.told.others += 1,
         }
         Ok(())
-    }
-}
-
-/// A line that could be read.
-enum Read {
-    Hint(Line),
-    Pep(PepLine),
-}
-
-impl Read {
-    fn parse(text: &[u8]) -> Result<Self, String> {
-        match PepLine::parse(text) {
-            Some(line) => line.map(Self::Pep),
-            None => Line::parse(text).map(Self::Hint),
-        }
     }
 }
 
