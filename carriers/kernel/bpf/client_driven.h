@@ -6,6 +6,7 @@
  * A program defines, before it includes this file:
  *   SENDER, SENDER_SETTINGS, SENDER_STEP   types and step of the sender (arithmetic/driven.h)
  *   SENDER_EVENT                           the step where the kind of the event is known
+ *   SENDER_NOTES_REPORT                    a report, after which an acknowledgement is told
  *   CLIENT, CLIENT_SETTINGS                types of the receiver's half
  *   CLIENT_ON_DATA(client, settings, arrival)
  *   CLIENT_NEEDS_RTT                       if it reads the receiver's RTT of an arrival
@@ -147,7 +148,7 @@ void BPF_PROG(driven_cong_control, struct sock *sk, __u32 ack, int flag, const s
         e->rate = d->link.report;
         /* What it changes is written with the acknowledgement, unless something comes between. */
         if (rs->acked_sacked && rs->losses <= 0 && !(flag & FLAG_ECE))
-            SENDER_EVENT(&d->sender, &settings, e, EVENT_REPORT);
+            SENDER_NOTES_REPORT(&d->sender, &settings, e);
         else
             tell(sk, d, e, EVENT_REPORT);
     }
