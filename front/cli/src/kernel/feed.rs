@@ -50,7 +50,7 @@ pub struct Feed {
 }
 
 /// Whose information it is.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Users {
     /// The device, by its name in the lines [default: behind a host of an emulation, that host]; with an address, its connections from
     /// there alone. For MELD, a user that the server sends to, whose name is looked up if no address is given. Can be repeated
@@ -75,6 +75,14 @@ impl From<String> for Users {
 }
 
 impl Users {
+    /// The same at this address.
+    pub fn at(mut self, address: IpAddr) -> Self {
+        for (_, of_user) in &mut self.users {
+            *of_user = Some(address);
+        }
+        self
+    }
+
     /// Those that were asked for, or the host of the emulation that this process is behind.
     fn or_host(self) -> Result<Vec<User>, Failure> {
         if !self.users.is_empty() {
@@ -250,8 +258,9 @@ impl<'a> Listener<'a> {
     /// A line has come; `None` is one that is too long.
     fn take(&mut self, line: Option<&[u8]>) -> Result<(), KernelError> {
         self.number += 1;
-        let read =
-            line.ok_or_else(|| format!("expected at most {LONGEST_HINT_LINE} bytes")).and_then(HintLine::parse);
+        let read = line
+            .ok_or_else(|| format!("expected at most {LONGEST_HINT_LINE} bytes"))
+            .and_then(HintLine::parse);
         let line = match read {
             Ok(HintLine::Radio(line)) => line,
             Ok(HintLine::Pep(line)) => return self.take_report(&line),
