@@ -31,6 +31,7 @@ struct driven {
     struct reduction reduction;
     struct event event; /* the stack has no room for it */
     __u32 began;        /* the control has been initialised */
+    __u32 paced;        /* its segments are paced by this control's doing */
 };
 
 SENDER_SETTINGS settings SEC(".data.settings");
@@ -66,6 +67,8 @@ static __always_inline void obey(struct sock *sk, struct driven *d, struct event
         tp->snd_ssthresh = cubictcp_recalc_ssthresh(sk);
         e->flow.ssthresh = tp->snd_ssthresh;
     }
+    /* Under the parent they leave as under the kernel's CUBIC. */
+    set_paced(sk, &d->paced, !(e->parent & PARENT_HAS));
     if (!(e->parent & PARENT_HAS)) {
         d->reduction.prior_cwnd = 0;
         tp->snd_ssthresh = e->flow.ssthresh;
@@ -111,7 +114,6 @@ void BPF_PROG(driven_init, struct sock *sk)
     struct event *e;
 
     cubictcp_init(sk);
-    sk->sk_pacing_status = SK_PACING_NEEDED;
     if (!d || d->began)
         return;
     e = new_event(sk, d);
@@ -213,13 +215,18 @@ void BPF_PROG(driven_set_state, struct sock *sk, __u8 new_state)
     struct driven *d = state_of(sk);
     struct event *e;
     __u8 old_state = ca_state_of(sk);
+    __u32 cwnd;
 
     cubictcp_state(sk, new_state);
     if (!d)
         return;
     if (new_state == FLOW_LOSS) {
+        cwnd = tp->snd_cwnd;
         e = new_event(sk, d);
         tell_rare(sk, d, e, EVENT_TIMEOUT);
+        /* What the parent goes on from is no more than what the kernel sends after a timeout. */
+        if (parent_has(d))
+            tp->snd_cwnd = cwnd;
     } else if (new_state == FLOW_OPEN && old_state != FLOW_DISORDER && old_state != FLOW_OPEN) {
         if (!parent_has(d))
             d->reduction.prior_cwnd = 0;
