@@ -49,7 +49,7 @@ pub trait Hosts<'a> {
     fn on_event(&mut self, network: &mut Network<'a, Self::Event>, event: Self::Event);
 
     /// Radio information has arrived for one of its readers.
-    fn on_hint(&mut self, network: &mut Network<'a, Self::Event>, told: &HintDelivery);
+    fn on_hint(&mut self, network: &mut Network<'a, Self::Event>, delivery: &HintDelivery);
 
     /// The modem of a user received a grant, and [`Network::listen`] was called for it.
     fn on_grant(&mut self, network: &mut Network<'a, Self::Event>, user: u32, grant: &RadioHint);
@@ -396,8 +396,8 @@ impl<'a, E: Copy> Network<'a, E> {
 
     /// Delivers radio information that has arrived to its readers.
     fn deliver_hints<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
-        while let Some(told) = self.radio.as_mut().and_then(|radio| radio.feed().next(self.now)) {
-            hosts.on_hint(self, &told);
+        while let Some(delivery) = self.radio.as_mut().and_then(|radio| radio.feed().next(self.now)) {
+            hosts.on_hint(self, &delivery);
         }
         if let Some(radio) = &mut self.radio {
             self.feed_timer.set(radio.feed().next_due(), Event::Feed, &mut self.queue);
