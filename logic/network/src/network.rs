@@ -3,6 +3,10 @@
 //! A network has no endpoints and reads no clock. Its driver takes the next event from [`Network::queue`], sets the time with
 //! [`Network::set_now`], and passes the event to [`Network::handle`]: the simulator at the event's own time, the emulator when the
 //! real clock has reached it. The driver provides the hosts: see [`Hosts`].
+//!
+//! The way of a packet: [`Network::send`] offers it to the first link or cell of its route (`offer`). When it comes out there
+//! (`on_link`, `on_radio`), `forward` shows it to the participants at that host, and offers it to the next link or cell, or gives it
+//! to its receiver ([`Hosts::on_arrived`]).
 
 use ranpace_cc::RadioHint;
 use ranpace_link::{Link, Service};
