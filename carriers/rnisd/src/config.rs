@@ -12,6 +12,7 @@ use url::Url;
 
 use crate::server::NamedSource;
 use crate::source::{Address, Lines, NotAnAddress, Replay, Srsran, SrsranCell, Update};
+use crate::viewer::Viewer;
 
 /// Why a configuration was refused.
 #[derive(Debug, thiserror::Error)]
@@ -166,7 +167,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            body: 64 << 10,
+            body: 16 << 10,
             header: 32 << 10,
             uri: 8 << 10,
             connections: 4096,
@@ -589,6 +590,13 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// What a client with an entry of its own may see; `None` if it has none.
+    pub fn viewer(&self, client: &str) -> Option<Viewer> {
+        let client = self.client.iter().find(|one| one.id == client)?;
+        let kinds = client.identifiers.as_ref().map(|of| of.iter().map(|kind| *kind as u8 + 1).collect());
+        Some(Viewer { users: client.users.clone(), kinds })
     }
 
     /// Files are named relative to the configuration's folder.

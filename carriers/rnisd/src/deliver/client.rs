@@ -17,8 +17,8 @@ use url::Url;
 
 use super::guard::{Guard, GuardError};
 
-/// Longest answer that is read.
-const LONGEST: usize = 1 << 20;
+/// Longest head, and longest body, of an answer: sets of keys are the longest that we ask for. Ours.
+const LONGEST: usize = 64 << 10;
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +127,9 @@ impl Client {
     /// As [`Self::stream`].
     pub async fn connect(&self, url: &Url) -> Result<Connection, RequestError> {
         let stream = self.stream(url).await?;
-        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        let (sender, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(LONGEST)
+            .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| RequestError::Http(error.to_string()))?;
         tokio::spawn(async move {
@@ -138,7 +140,8 @@ impl Client {
         Ok(Connection(sender))
     }
 
-    /// Sends a request over a connection that is kept in `connection` while it is good, and returns the answer.
+    /// Sends a request over a connection that is kept in `connection` while it is good, and returns the answer. If a kept connection
+    /// turns out to be closed, the request is sent once more over a new one.
     ///
     /// # Errors
     ///
@@ -152,45 +155,52 @@ impl Client {
         body: Bytes,
     ) -> Result<Answer, RequestError> {
         let ask = async {
-            let mut used = match connection.take().filter(|used| !used.0.is_closed()) {
-                Some(used) => used,
-                None => self.connect(url).await?,
-            };
-            if used.0.ready().await.is_err() {
-                used = self.connect(url).await?;
+            if let Some(used) = connection.take().filter(|used| !used.0.is_closed())
+                && let Ok(answered) = ask(used, &method, url, headers, body.clone()).await
+            {
+                return Ok(answered);
             }
-            let mut path = url.path().to_owned();
-            if let Some(query) = url.query() {
-                path = format!("{path}?{query}");
-            }
-            let mut host = url.host_str().unwrap_or_default().to_owned();
-            if let Some(port) = url.port() {
-                host = format!("{host}:{port}");
-            }
-            let mut request = Request::builder()
-                .method(method)
-                .uri(path)
-                .header(header::HOST, host)
-                .header(header::USER_AGENT, concat!("ranpace-rnis/", env!("CARGO_PKG_VERSION")));
-            if !body.is_empty() {
-                request = request.header(header::CONTENT_TYPE, "application/json");
-            }
-            for (name, value) in headers {
-                request = request.header(*name, value);
-            }
-            let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
-            let request = request.body(Full::new(body)).map_err(|error| wrong(&error))?;
-            let answer = used.0.send_request(request).await.map_err(|error| wrong(&error))?;
-            let (parts, body) = answer.into_parts();
-            let body = Limited::new(body, LONGEST).collect().await.map_err(|error| wrong(&error))?;
-            Ok::<_, RequestError>((
-                used,
-                Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() },
-            ))
+            ask(self.connect(url).await?, &method, url, headers, body).await
         };
         let (used, answer) =
             tokio::time::timeout(self.time, ask).await.map_err(|_| RequestError::Time(self.time))??;
         *connection = Some(used);
         Ok(answer)
     }
+}
+
+/// Sends a request over a connection, and returns both.
+async fn ask(
+    mut connection: Connection,
+    method: &Method,
+    url: &Url,
+    headers: &[(&str, String)],
+    body: Bytes,
+) -> Result<(Connection, Answer), RequestError> {
+    let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
+    let mut path = url.path().to_owned();
+    if let Some(query) = url.query() {
+        path = format!("{path}?{query}");
+    }
+    let mut host = url.host_str().unwrap_or_default().to_owned();
+    if let Some(port) = url.port() {
+        host = format!("{host}:{port}");
+    }
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::HOST, host)
+        .header(header::USER_AGENT, concat!("ranpace-rnis/", env!("CARGO_PKG_VERSION")));
+    if !body.is_empty() {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    let request = request.body(Full::new(body)).map_err(|error| wrong(&error))?;
+    connection.0.ready().await.map_err(|error| wrong(&error))?;
+    let answer = connection.0.send_request(request).await.map_err(|error| wrong(&error))?;
+    let (parts, body) = answer.into_parts();
+    let body = Limited::new(body, LONGEST).collect().await.map_err(|error| wrong(&error))?;
+    Ok((connection, Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() }))
 }
