@@ -1,6 +1,7 @@
 //! The interface: MEC 012 under `/rni/v2`, our extension under `/rni/v2/vendor`, and for operators `/health`, `/ready` and `/metrics`.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ use serde::Serialize;
 use self::problem::Problem;
 use crate::auth::{Area, AuthError, Authenticator};
 use crate::config::Version;
-use crate::core::Core;
+use crate::core::{Core, SourceStatus};
 use crate::metrics::RequestLabels;
 
 pub mod problem;
@@ -282,11 +283,27 @@ async fn body(api: &Api, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes
     }
 }
 
-/// `GET /health`: whether the server answers.
+/// `GET /health`: whether the server answers, and what it has heard.
 async fn health(State(api): State<Arc<Api>>) -> Response {
     let (cells, users, _) = api.core.state().counts();
     let silence = api.core.silence().map(|silence| silence.as_secs_f64());
-    json(&serde_json::json!({ "status": "ok", "cells": cells, "users": users, "lastUpdateSeconds": silence }))
+    let source = |of: &SourceStatus| {
+        let SourceStatus { labels, counters, ended } = of;
+        serde_json::json!({
+            "name": labels.source,
+            "connected": counters.is_connected(),
+            "ended": ended.load(Ordering::Relaxed),
+            "leftOut": counters.left_out(),
+        })
+    };
+    let sources: Vec<_> = api.core.sources.iter().map(source).collect();
+    json(&serde_json::json!({
+        "status": "ok",
+        "cells": cells,
+        "users": users,
+        "lastUpdateSeconds": silence,
+        "sources": sources,
+    }))
 }
 
 /// `GET /ready`: whether a source has said something in the last ten seconds.

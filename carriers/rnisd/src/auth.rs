@@ -16,6 +16,7 @@ use url::Url;
 
 use crate::config::{Auth, Config};
 use crate::deliver::client::Client;
+use crate::deliver::guard::Guard;
 use crate::viewer::Viewer;
 
 /// Shortest time between two requests for the key set. Ours.
@@ -191,10 +192,9 @@ impl Authenticator {
                 if is_json { keys_of(&bytes) } else { key_of_pem(&bytes) }.map_err(wrong)?
             }
         };
-        // The operator names the address of the key set: any may be meant.
-        let everywhere = ["0.0.0.0/0", "::/0"].iter().filter_map(|net| net.parse().ok()).collect();
-        let guard = crate::deliver::guard::Guard::new(everywhere);
-        let client = Client::new(guard, config.callbacks.ca.as_deref(), config.callbacks.answer_time)?;
+        // The operator names the address of the key set.
+        let client =
+            Client::new(Guard::everywhere(), config.callbacks.ca.as_deref(), config.callbacks.answer_time)?;
         let url = config.auth.as_ref().and_then(|auth| auth.jwks.clone());
         let keys = Keys { keys: RwLock::new(keys), url, asked: tokio::sync::Mutex::new(None), client };
         Ok(Self { config: config.clone(), keys: Arc::new(keys) })

@@ -1,7 +1,7 @@
 //! What updates change, and who has to be notified: between the sources' threads and the requests.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use ranpace_rnis::etsi::vendor::Transport;
 use ranpace_rnis::etsi::{Notification, Subscription, TimeStamp};
 use ranpace_units::{Span, Time};
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::clock::{self, TimeOfDay};
 use crate::config::{Config, Version};
@@ -17,7 +19,7 @@ use crate::deliver::guard::Guard;
 use crate::feed_port::{FeedPort, FeedRefused, FeedScope};
 use crate::metrics::{Metrics, Outcome, SourceLabels};
 use crate::queue::{Change, Queue};
-use crate::source::Update;
+use crate::source::{Counters, Update};
 use crate::state::{Happened, Registry, State};
 use crate::store::{Kept, Loaded, Store, StoreError};
 use crate::subscriptions::{Delivery, Entry, Subscriptions, Wanted, WantedError};
@@ -30,6 +32,9 @@ const KEEP: Duration = Duration::from_millis(50);
 /// Numbers left out after a restart: the gap tells a subscriber that it may have missed something, and no number that was
 /// delivered but not yet kept is used again. At a notification each millisecond they last 17 minutes. Ours.
 const LEFT_OUT: u64 = 1 << 20;
+
+/// Longest body of an endpoint's answer to a notification, in bytes: it should be empty. Ours.
+const LONGEST_ANSWER: usize = 4 << 10;
 
 /// A subscription that is asked for.
 #[derive(Debug)]
@@ -84,6 +89,17 @@ pub enum PutError {
     Store(#[from] StoreError),
 }
 
+/// A source, as others see it.
+#[derive(Debug)]
+pub struct SourceStatus {
+    /// Its name, in metrics and the log.
+    pub labels: SourceLabels,
+    /// What it counts.
+    pub counters: Arc<Counters>,
+    /// Whether it has ended for good: a recording that was played, or a failure.
+    pub ended: AtomicBool,
+}
+
 /// The server's inside.
 pub struct Core {
     /// The configuration.
@@ -110,6 +126,12 @@ pub struct Core {
     pub events: broadcast::Sender<Arc<Happened>>,
     /// When the sources last said something.
     last_update: AtomicU64,
+    /// The sources.
+    pub sources: Vec<SourceStatus>,
+    /// Cancelled when the server stops.
+    pub stop: CancellationToken,
+    /// What is waited for when the server stops: connections, and the registration at a platform.
+    pub tasks: TaskTracker,
 }
 
 impl std::fmt::Debug for Core {
@@ -129,11 +151,16 @@ impl Core {
     /// # Errors
     ///
     /// If the store, the certificates of callbacks or the clock cannot be read.
-    pub fn new(config: Config, mut feed: Option<Box<dyn FeedPort>>) -> Result<Arc<Self>, String> {
+    pub fn new(
+        config: Config,
+        sources: Vec<SourceStatus>,
+        mut feed: Option<Box<dyn FeedPort>>,
+    ) -> Result<Arc<Self>, String> {
         let clock = TimeOfDay::read().map_err(|error| error.to_string())?;
         let guard = Guard::new(config.callbacks.allow.clone());
         let client =
-            Client::new(guard.clone(), config.callbacks.ca.as_deref(), config.callbacks.answer_time)?;
+            Client::new(guard.clone(), config.callbacks.ca.as_deref(), config.callbacks.answer_time)?
+                .with_longest(LONGEST_ANSWER);
         let store = config.data.as_deref().map(Store::open).transpose().map_err(|error| error.to_string())?;
         let (mut loaded, next) = match &store {
             Some(store) => store.load().map_err(|error| error.to_string())?,
@@ -192,6 +219,9 @@ impl Core {
             root: RwLock::new(String::new()),
             events: broadcast::channel(EVENTS).0,
             last_update: AtomicU64::new(0),
+            sources,
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
             config,
         };
         Ok(Arc::new(core))

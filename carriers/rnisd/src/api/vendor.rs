@@ -151,7 +151,12 @@ pub async fn notifications(
     // An older connection of the same subscription is closed.
     let reader = entry.queue.begin_reading();
     let upgrade = upgrade.max_message_size(4 << 10).max_frame_size(4 << 10).protocols([NUMBERED]);
-    Ok(upgrade.on_upgrade(move |socket| serve_socket(api, entry, reader, socket)))
+    // The server waits for it when it stops.
+    let token = api.core.tasks.token();
+    Ok(upgrade.on_upgrade(async move |socket| {
+        serve_socket(api, entry, reader, socket).await;
+        drop(token);
+    }))
 }
 
 /// A reader's acknowledgement: all notifications up to this number have arrived.
@@ -168,7 +173,7 @@ async fn serve_socket(api: Arc<Api>, entry: Arc<Entry>, reader: u64, mut socket:
     let mut sent = 0;
     let most = core.config.limits.write_time;
     loop {
-        if !entry.queue.is_read_by(reader) {
+        if core.stop.is_cancelled() || !entry.queue.is_read_by(reader) {
             break;
         }
         // In the numbered form an item waits until it is acknowledged; otherwise until it is written.
@@ -228,6 +233,7 @@ async fn serve_socket(api: Arc<Api>, entry: Arc<Entry>, reader: u64, mut socket:
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 Some(Ok(_)) => {}
             },
+            () = core.stop.cancelled() => break,
             // A subscription that has ended waits for the last acknowledgements only so long.
             () = tokio::time::sleep(Duration::from_secs(5)), if entry.queue.is_closed() => break,
         }
@@ -260,6 +266,7 @@ pub async fn events(
         let (api, subject, query, mut news, mut ticks) = state;
         loop {
             let event = tokio::select! {
+                () = api.core.stop.cancelled() => return None,
                 one = news.recv() => match one {
                     Ok(happened) => {
                         let seen = subject.viewer.sees(&happened.occurrence.notification);

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use tokio::sync::Semaphore;
 use url::{Host, Url};
 
@@ -89,6 +89,12 @@ impl Guard {
     /// Allows these networks beside public addresses.
     pub fn new(allow: Vec<IpNet>) -> Self {
         Self { allow, lookups: Arc::new(Semaphore::new(LOOKUPS)) }
+    }
+
+    /// Allows everything: for addresses that whoever runs the program has named.
+    pub fn everywhere() -> Self {
+        let allow = [IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())];
+        Self::new(allow.into())
     }
 
     /// Whether callbacks may go there.
@@ -188,6 +194,13 @@ mod tests {
             ("2606:4700::1111", true),
         ] {
             assert_eq!(guard.permits(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn everywhere_is_everywhere() {
+        for address in ["9.9.9.9", "127.0.0.1", "::1", "::ffff:10.0.0.1"] {
+            assert!(Guard::everywhere().permits(address.parse().unwrap()), "{address}");
         }
     }
 
