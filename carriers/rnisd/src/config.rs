@@ -13,6 +13,7 @@ use url::Url;
 
 use crate::server::NamedSource;
 use crate::source::{Address, Lines, NotAnAddress, Replay, Srsran, SrsranCell, Update};
+use crate::viewer::Viewer;
 
 mod check;
 
@@ -136,7 +137,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            body: 64 << 10,
+            body: 16 << 10,
             header: 32 << 10,
             uri: 8 << 10,
             connections: 4096,
@@ -470,4 +471,13 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> 
     let text = deserializer.deserialize_str(Text("a size with its unit, such as \"64KB\""))?;
     let bytes: Bytes = text.parse().map_err(serde::de::Error::custom)?;
     usize::try_from(bytes.get()).map_err(serde::de::Error::custom)
+}
+
+impl Config {
+    /// What a client with an entry of its own may see; `None` if it has none.
+    pub fn viewer(&self, client: &str) -> Option<Viewer> {
+        let client = self.client.iter().find(|one| one.id == client)?;
+        let kinds = client.identifiers.as_ref().map(|of| of.iter().map(|kind| *kind as u8 + 1).collect());
+        Some(Viewer { users: client.users.clone(), kinds })
+    }
 }

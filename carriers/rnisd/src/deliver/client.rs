@@ -18,8 +18,9 @@ use url::Url;
 
 use super::guard::{Guard, GuardError};
 
-/// Longest answer that is read.
-const LONGEST: usize = 1 << 20;
+/// Longest head, and unless [`Client::reading`] says otherwise longest body, of an answer: sets of keys are the longest that a server
+/// asks for. Ours.
+const LONGEST: usize = 64 << 10;
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +56,8 @@ pub struct Client {
     tls: TlsConnector,
     /// Time for an answer, the connection included.
     time: Duration,
+    /// Longest answer that is read, in bytes.
+    longest: usize,
 }
 
 impl std::fmt::Debug for Client {
@@ -99,7 +102,13 @@ impl Client {
             .map_err(|error| error.to_string())?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { guard, tls: TlsConnector::from(Arc::new(config)), time })
+        Ok(Self { guard, tls: TlsConnector::from(Arc::new(config)), time, longest: LONGEST })
+    }
+
+    /// Reads bodies of up to this many bytes.
+    #[must_use]
+    pub fn reading(self, longest: usize) -> Self {
+        Self { longest, ..self }
     }
 
     /// A stream to the address's host, encrypted if it says so.
@@ -128,7 +137,9 @@ impl Client {
     /// As [`Self::stream`].
     pub async fn connect(&self, url: &Url) -> Result<Connection, RequestError> {
         let stream = self.stream(url).await?;
-        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        let (sender, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(LONGEST)
+            .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| RequestError::Http(error.to_string()))?;
         tokio::spawn(async move {
@@ -139,7 +150,8 @@ impl Client {
         Ok(Connection(sender))
     }
 
-    /// Sends a request over a connection that is kept in `connection` while it is good, and returns the answer.
+    /// Sends a request over a connection that is kept in `connection` while it is good, and returns the answer. If a kept connection
+    /// turns out to be closed, the request is sent once more over a new one.
     ///
     /// # Errors
     ///
@@ -153,17 +165,12 @@ impl Client {
         body: Bytes,
     ) -> Result<Answer, RequestError> {
         let ask = async {
-            let mut used = match connection.take().filter(|used| !used.0.is_closed()) {
-                Some(used) => used,
-                None => self.connect(url).await?,
-            };
-            if used.0.ready().await.is_err() {
-                used = self.connect(url).await?;
+            if let Some(used) = connection.take().filter(|used| !used.0.is_closed())
+                && let Ok(answered) = ask(used, &method, url, headers, body.clone(), self.longest).await
+            {
+                return Ok(answered);
             }
-            let (parts, body) = used.send(method, url, headers, body).await?.into_parts();
-            let body = Limited::new(body, LONGEST).collect().await;
-            let body = body.map_err(|error| RequestError::Http(error.to_string()))?.to_bytes();
-            Ok::<_, RequestError>((used, Answer { status: parts.status, headers: parts.headers, body }))
+            ask(self.connect(url).await?, &method, url, headers, body, self.longest).await
         };
         let (used, answer) =
             tokio::time::timeout(self.time, ask).await.map_err(|_| RequestError::Time(self.time))??;
@@ -182,40 +189,55 @@ impl Client {
         url: &Url,
         headers: &[(&str, String)],
     ) -> Result<Response<Incoming>, RequestError> {
-        let ask = async { self.connect(url).await?.send(method, url, headers, Bytes::new()).await };
+        let ask = async { send(&mut self.connect(url).await?, &method, url, headers, Bytes::new()).await };
         tokio::time::timeout(self.time, ask).await.map_err(|_| RequestError::Time(self.time))?
     }
 }
 
-impl Connection {
-    async fn send(
-        &mut self,
-        method: Method,
-        url: &Url,
-        headers: &[(&str, String)],
-        body: Bytes,
-    ) -> Result<Response<Incoming>, RequestError> {
-        let mut path = url.path().to_owned();
-        if let Some(query) = url.query() {
-            path = format!("{path}?{query}");
-        }
-        let mut host = url.host_str().unwrap_or_default().to_owned();
-        if let Some(port) = url.port() {
-            host = format!("{host}:{port}");
-        }
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::HOST, host)
-            .header(header::USER_AGENT, concat!("ranpace-rnis/", env!("CARGO_PKG_VERSION")));
-        if !body.is_empty() {
-            request = request.header(header::CONTENT_TYPE, "application/json");
-        }
-        for (name, value) in headers {
-            request = request.header(*name, value);
-        }
-        let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
-        let request = request.body(Full::new(body)).map_err(|error| wrong(&error))?;
-        self.0.send_request(request).await.map_err(|error| wrong(&error))
+/// Sends a request over a connection, and returns both.
+async fn ask(
+    mut connection: Connection,
+    method: &Method,
+    url: &Url,
+    headers: &[(&str, String)],
+    body: Bytes,
+    longest: usize,
+) -> Result<(Connection, Answer), RequestError> {
+    let (parts, body) = send(&mut connection, method, url, headers, body).await?.into_parts();
+    let body = Limited::new(body, longest).collect().await;
+    let body = body.map_err(|error| RequestError::Http(error.to_string()))?.to_bytes();
+    Ok((connection, Answer { status: parts.status, headers: parts.headers, body }))
+}
+
+/// Sends a request over a connection, and returns the beginning of its answer.
+async fn send(
+    connection: &mut Connection,
+    method: &Method,
+    url: &Url,
+    headers: &[(&str, String)],
+    body: Bytes,
+) -> Result<Response<Incoming>, RequestError> {
+    let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
+    let mut path = url.path().to_owned();
+    if let Some(query) = url.query() {
+        path = format!("{path}?{query}");
     }
+    let mut host = url.host_str().unwrap_or_default().to_owned();
+    if let Some(port) = url.port() {
+        host = format!("{host}:{port}");
+    }
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::HOST, host)
+        .header(header::USER_AGENT, concat!("ranpace-rnis/", env!("CARGO_PKG_VERSION")));
+    if !body.is_empty() {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    let request = request.body(Full::new(body)).map_err(|error| wrong(&error))?;
+    connection.0.ready().await.map_err(|error| wrong(&error))?;
+    connection.0.send_request(request).await.map_err(|error| wrong(&error))
 }
