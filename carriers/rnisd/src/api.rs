@@ -222,11 +222,8 @@ async fn gate(api: Arc<Api>, request: Request, next: Next) -> Response {
 /// What every request of the interface passes.
 async fn authorise(api: Arc<Api>, area: Area, mut request: Request, next: Next) -> Response {
     let names = request.extensions().get::<Peer>().map(|peer| Arc::clone(&peer.names)).unwrap_or_default();
-    // Browsers cannot set header fields for server-sent events; RFC 6750, 2.3.
-    let token = request
-        .uri()
-        .path()
-        .ends_with("/vendor/events")
+    // Browsers cannot set header fields for server-sent events; RFC 6750, 2.3. The path is relative to the area's.
+    let token = (area == Area::Vendor && request.uri().path() == "/events")
         .then(|| parameters(request.uri().query()))
         .and_then(|all| all.into_iter().find(|(name, _)| name == "access_token"))
         .map(|(_, token)| token);

@@ -13,7 +13,6 @@ use url::Url;
 
 use crate::server::NamedSource;
 use crate::source::{Address, Lines, NotAnAddress, Replay, Srsran, SrsranCell, Update};
-use crate::viewer::Viewer;
 
 mod check;
 
@@ -471,13 +470,4 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> 
     let text = deserializer.deserialize_str(Text("a size with its unit, such as \"64KB\""))?;
     let bytes: Bytes = text.parse().map_err(serde::de::Error::custom)?;
     usize::try_from(bytes.get()).map_err(serde::de::Error::custom)
-}
-
-impl Config {
-    /// What a client with an entry of its own may see; `None` if it has none.
-    pub fn viewer(&self, client: &str) -> Option<Viewer> {
-        let client = self.client.iter().find(|one| one.id == client)?;
-        let kinds = client.identifiers.as_ref().map(|of| of.iter().map(|kind| *kind as u8 + 1).collect());
-        Some(Viewer { users: client.users.clone(), kinds })
-    }
 }

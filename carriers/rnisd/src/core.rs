@@ -33,6 +33,9 @@ const KEEP: Duration = Duration::from_millis(50);
 /// delivered but not yet kept is used again. At a notification each millisecond they last 17 minutes. Ours.
 const LEFT_OUT: u64 = 1 << 20;
 
+/// Longest body of an endpoint's answer to a notification, in bytes: it should be empty. Ours.
+const LONGEST_ANSWER: usize = 4 << 10;
+
 /// A subscription that is asked for.
 #[derive(Debug)]
 pub struct Asked {
@@ -156,7 +159,8 @@ impl Core {
         let clock = TimeOfDay::read().map_err(|error| error.to_string())?;
         let guard = Guard::new(config.callbacks.allow.clone());
         let client =
-            Client::new(guard.clone(), config.callbacks.ca.as_deref(), config.callbacks.answer_time)?;
+            Client::new(guard.clone(), config.callbacks.ca.as_deref(), config.callbacks.answer_time)?
+                .with_longest(LONGEST_ANSWER);
         let store = config.data.as_deref().map(Store::open).transpose().map_err(|error| error.to_string())?;
         let (mut loaded, next) = match &store {
             Some(store) => store.load().map_err(|error| error.to_string())?,

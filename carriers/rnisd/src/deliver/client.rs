@@ -18,9 +18,10 @@ use url::Url;
 
 use super::guard::{Guard, GuardError};
 
-/// Longest head, and unless [`Client::reading`] says otherwise longest body, of an answer: sets of keys are the longest that a server
-/// asks for. Ours.
-const LONGEST: usize = 64 << 10;
+/// Longest head of an answer. Ours.
+const LONGEST_HEAD: usize = 64 << 10;
+/// Longest body of an answer, unless [`Client::with_longest`] says otherwise. Ours.
+const LONGEST: usize = 1 << 20;
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +57,7 @@ pub struct Client {
     tls: TlsConnector,
     /// Time for an answer, the connection included.
     time: Duration,
-    /// Longest answer that is read, in bytes.
+    /// Longest body of an answer, in bytes.
     longest: usize,
 }
 
@@ -105,10 +106,11 @@ impl Client {
         Ok(Self { guard, tls: TlsConnector::from(Arc::new(config)), time, longest: LONGEST })
     }
 
-    /// Reads bodies of up to this many bytes.
+    /// Longer bodies than this, in bytes, are errors.
     #[must_use]
-    pub fn reading(self, longest: usize) -> Self {
-        Self { longest, ..self }
+    pub fn with_longest(mut self, longest: usize) -> Self {
+        self.longest = longest;
+        self
     }
 
     /// A stream to the address's host, encrypted if it says so.
@@ -138,7 +140,7 @@ impl Client {
     pub async fn connect(&self, url: &Url) -> Result<Connection, RequestError> {
         let stream = self.stream(url).await?;
         let (sender, connection) = hyper::client::conn::http1::Builder::new()
-            .max_buf_size(LONGEST)
+            .max_buf_size(LONGEST_HEAD)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| RequestError::Http(error.to_string()))?;
@@ -166,11 +168,11 @@ impl Client {
     ) -> Result<Answer, RequestError> {
         let ask = async {
             if let Some(used) = connection.take().filter(|used| !used.0.is_closed())
-                && let Ok(answered) = ask(used, &method, url, headers, body.clone(), self.longest).await
+                && let Ok(answered) = used.ask(method.clone(), url, headers, body.clone(), self.longest).await
             {
                 return Ok(answered);
             }
-            ask(self.connect(url).await?, &method, url, headers, body, self.longest).await
+            self.connect(url).await?.ask(method, url, headers, body, self.longest).await
         };
         let (used, answer) =
             tokio::time::timeout(self.time, ask).await.map_err(|_| RequestError::Time(self.time))??;
@@ -189,55 +191,57 @@ impl Client {
         url: &Url,
         headers: &[(&str, String)],
     ) -> Result<Response<Incoming>, RequestError> {
-        let ask = async { send(&mut self.connect(url).await?, &method, url, headers, Bytes::new()).await };
+        let ask = async { self.connect(url).await?.send(method, url, headers, Bytes::new()).await };
         tokio::time::timeout(self.time, ask).await.map_err(|_| RequestError::Time(self.time))?
     }
 }
 
-/// Sends a request over a connection, and returns both.
-async fn ask(
-    mut connection: Connection,
-    method: &Method,
-    url: &Url,
-    headers: &[(&str, String)],
-    body: Bytes,
-    longest: usize,
-) -> Result<(Connection, Answer), RequestError> {
-    let (parts, body) = send(&mut connection, method, url, headers, body).await?.into_parts();
-    let body = Limited::new(body, longest).collect().await;
-    let body = body.map_err(|error| RequestError::Http(error.to_string()))?.to_bytes();
-    Ok((connection, Answer { status: parts.status, headers: parts.headers, body }))
-}
+impl Connection {
+    /// Sends a request, and returns the answer and the connection, which is good for another.
+    async fn ask(
+        mut self,
+        method: Method,
+        url: &Url,
+        headers: &[(&str, String)],
+        body: Bytes,
+        longest: usize,
+    ) -> Result<(Self, Answer), RequestError> {
+        let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
+        self.0.ready().await.map_err(|error| wrong(&error))?;
+        let (parts, body) = self.send(method, url, headers, body).await?.into_parts();
+        let body = Limited::new(body, longest).collect().await;
+        let body = body.map_err(|error| wrong(&*error))?.to_bytes();
+        Ok((self, Answer { status: parts.status, headers: parts.headers, body }))
+    }
 
-/// Sends a request over a connection, and returns the beginning of its answer.
-async fn send(
-    connection: &mut Connection,
-    method: &Method,
-    url: &Url,
-    headers: &[(&str, String)],
-    body: Bytes,
-) -> Result<Response<Incoming>, RequestError> {
-    let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
-    let mut path = url.path().to_owned();
-    if let Some(query) = url.query() {
-        path = format!("{path}?{query}");
+    async fn send(
+        &mut self,
+        method: Method,
+        url: &Url,
+        headers: &[(&str, String)],
+        body: Bytes,
+    ) -> Result<Response<Incoming>, RequestError> {
+        let mut path = url.path().to_owned();
+        if let Some(query) = url.query() {
+            path = format!("{path}?{query}");
+        }
+        let mut host = url.host_str().unwrap_or_default().to_owned();
+        if let Some(port) = url.port() {
+            host = format!("{host}:{port}");
+        }
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, host)
+            .header(header::USER_AGENT, concat!("ranpace-rnis/", env!("CARGO_PKG_VERSION")));
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
+        let request = request.body(Full::new(body)).map_err(|error| wrong(&error))?;
+        self.0.send_request(request).await.map_err(|error| wrong(&error))
     }
-    let mut host = url.host_str().unwrap_or_default().to_owned();
-    if let Some(port) = url.port() {
-        host = format!("{host}:{port}");
-    }
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::HOST, host)
-        .header(header::USER_AGENT, concat!("ranpace-rnis/", env!("CARGO_PKG_VERSION")));
-    if !body.is_empty() {
-        request = request.header(header::CONTENT_TYPE, "application/json");
-    }
-    for (name, value) in headers {
-        request = request.header(*name, value);
-    }
-    let request = request.body(Full::new(body)).map_err(|error| wrong(&error))?;
-    connection.0.ready().await.map_err(|error| wrong(&error))?;
-    connection.0.send_request(request).await.map_err(|error| wrong(&error))
 }

@@ -121,7 +121,8 @@ impl Guard {
         let address = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
             Some(Host::Ipv6(address)) => IpAddr::V6(address),
-            Some(Host::Domain(name)) if !name.is_empty() => return Ok(()),
+            // A name of the domain name system has at most 253 characters; RFC 1035, 2.3.4.
+            Some(Host::Domain(name)) if (1..=253).contains(&name.len()) => return Ok(()),
             _ => return Err(GuardError::Host(url.to_string())),
         };
         if self.permits(address) { Ok(()) } else { Err(GuardError::Forbidden(address)) }

@@ -81,7 +81,7 @@ impl Target {
         let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::ours)?;
         let client = Client::new(Guard::everywhere(), self.ca.as_deref(), PATIENCE)
             .map_err(Failure::asked)?
-            .reading(LONGEST);
+            .with_longest(LONGEST);
         Ok(Asker { runtime, client, headers, root, connection: None })
     }
 }
