@@ -140,7 +140,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            body: 64 << 10,
+            body: 16 << 10,
             header: 32 << 10,
             uri: 8 << 10,
             connections: 4096,

@@ -1,7 +1,7 @@
 //! The server: its listener, its sources' threads, and its end.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -118,8 +118,13 @@ impl Server {
             let _inside = runtime.enter();
             for entry in core.subscriptions.list() {
                 if let Delivery::Callback(url) = &entry.delivery {
-                    let (core, entry) = (Arc::clone(&core), Arc::clone(&entry));
-                    tokio::spawn(crate::deliver::callback::run(core, entry, url.clone()));
+                    let (core, reader) = (Arc::clone(&core), entry.queue.begin_reading());
+                    tokio::spawn(crate::deliver::callback::run(
+                        core,
+                        Arc::clone(&entry),
+                        url.clone(),
+                        reader,
+                    ));
                 }
             }
             tokio::spawn(expire(Arc::clone(&core)));
@@ -266,8 +271,12 @@ async fn expire(core: Arc<Core>) {
 struct PerAddress(Mutex<HashMap<IpAddr, usize>>);
 
 impl PerAddress {
-    /// Counts one more; `None` if there are too many.
+    /// Counts one more; `None` if there are too many. Of IPv6, all addresses of a host's network (64 bits) count as one.
     fn enter(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<Inside> {
+        let address = match address.to_canonical() {
+            IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+            address => address,
+        };
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();
         if *count >= most {

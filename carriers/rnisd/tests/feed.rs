@@ -1,5 +1,4 @@
 //! The feed, from a server to its readers: datagrams and the shared table, over real sockets and files.
-#![cfg(feature = "server")]
 #![allow(clippy::unwrap_used)] // a test may
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};

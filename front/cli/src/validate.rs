@@ -26,6 +26,7 @@ use crate::{interrupt, output};
     ranpace validate tcp                  all rows, about 40 minutes\n  \
     ranpace validate kernel --quick       10 rows, about 3 minutes; needs root\n  \
     ranpace validate kernel               all rows, about 30 minutes\n  \
+    ranpace validate kernel --only \"recorded LTE\" --only \"NR cell\"\n  \
     ranpace validate rnis --quick         3 cells, half a minute\n\n\
     docs/validate.md says what is compared, and docs/fidelity.md what was found.")]
 pub struct Validate {
@@ -38,6 +39,9 @@ pub struct Validate {
     /// With `tcp`, `kernel` and `rnis`: play only some of the rows, once each
     #[arg(long)]
     quick: bool,
+    /// With `tcp` and `kernel`: only rows with this text in their name, such as "recorded LTE"; can be repeated
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
     /// With `tcp` and `kernel`: folder that keeps the runs; the same command resumes from it
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: std::path::PathBuf,
@@ -65,9 +69,9 @@ impl Validate {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
         match self.what {
-            What::Radio if self.quick => {
-                Err(Failure::asked("--quick goes with `ranpace validate tcp`, `kernel` and `rnis`"))
-            }
+            What::Radio if self.quick || !self.only.is_empty() => Err(Failure::asked(
+                "--quick and --only go with `ranpace validate tcp` and `kernel`, --quick with `rnis`, too",
+            )),
             What::Radio => self.radio(),
             #[cfg(target_os = "linux")]
             What::Tcp => emulated::run(&self, Grid::Plain),
@@ -75,6 +79,10 @@ impl Validate {
             What::Kernel => emulated::run(&self, Grid::Controls),
             #[cfg(all(target_os = "linux", not(feature = "kernel")))]
             What::Kernel => Err(crate::kernel::not_built()),
+            #[cfg(all(target_os = "linux", feature = "rnis"))]
+            What::Rnis if !self.only.is_empty() => {
+                Err(Failure::asked("--only goes with `ranpace validate tcp` and `kernel`"))
+            }
             #[cfg(all(target_os = "linux", feature = "rnis"))]
             What::Rnis => {
                 let rows = rnis::run(self.quick, &self.common())?;

@@ -12,6 +12,7 @@ use crate::auth::Authenticator;
 use crate::deliver::client::Client;
 use crate::deliver::guard::Guard;
 use crate::tls;
+use crate::viewer::Viewer;
 
 /// Most faults that one reading reports. Ours.
 const MOST: usize = 50;
@@ -361,6 +362,13 @@ impl Config {
             found.push(Located::at("listen", reason));
         }
         found
+    }
+
+    /// What a client with an entry of its own may see; `None` if it has none.
+    pub fn viewer(&self, client: &str) -> Option<Viewer> {
+        let client = self.client.iter().find(|one| one.id == client)?;
+        let kinds = client.identifiers.as_ref().map(|of| of.iter().map(|kind| *kind as u8 + 1).collect());
+        Some(Viewer { users: client.users.clone(), kinds })
     }
 
     /// Files are named relative to the configuration's folder.

@@ -1,6 +1,5 @@
 //! `ranpace kernel feed`: brings radio information to the connections of a control.
 
-mod line;
 mod origin;
 #[cfg(feature = "rnis")]
 mod rnis;
@@ -12,12 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use ranpace_kernel::{Control, DeviceConnections, KernelError, Loaded, PepFeed, Radio, RadioFeed, Reported};
+use ranpace_emulator::{HintLine, LONGEST_HINT_LINE, PepLine};
+use ranpace_kernel::{
+    Control, DeviceConnections, KernelError, Loaded, PepFeed, PepSeen, Radio, RadioFeed, Reported,
+};
 use ranpace_units::Time;
 
-use self::line::{Line, PepLine};
 pub use self::origin::{Asking, Origin};
-use self::source::{Look, Source};
+use self::source::Look;
+pub use self::source::Source;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
@@ -56,7 +58,7 @@ pub struct Feed {
 }
 
 /// Whose information it is.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Users {
     /// The device, by its name in the lines [default: behind a host of an emulation, that host]; with an address, its connections from
     /// there alone. For MELD, a user that the server sends to, whose name is looked up if no address is given. Can be repeated
@@ -87,6 +89,14 @@ impl Users {
     /// Users of this origin: an RNIS server knows their addresses, and who there is.
     pub fn of(self, origin: &Origin) -> Self {
         Self { is_known: !matches!(origin, Origin::Lines(_)), ..self }
+    }
+
+    /// The same at this address.
+    pub fn at(mut self, address: IpAddr) -> Self {
+        for (_, of_user) in &mut self.users {
+            *of_user = Some(address);
+        }
+        self
     }
 
     /// Those that were asked for, or the host of the emulation that this process is behind.
@@ -192,9 +202,20 @@ enum Peps<'a> {
 impl Peps<'_> {
     fn report(&self, line: &PepLine) -> Result<Reported, KernelError> {
         match self {
-            Self::Loaded(loaded) => loaded.report(line.server, line.user, &line.seen()),
-            Self::Pinned(feed) => feed.report(line.server, line.user, &line.seen()),
+            Self::Loaded(loaded) => loaded.report(line.server, line.user, &seen(line)),
+            Self::Pinned(feed) => feed.report(line.server, line.user, &seen(line)),
         }
+    }
+}
+
+/// A PEP's line as the control is told of it.
+fn seen(line: &PepLine) -> PepSeen {
+    PepSeen {
+        cumulative: line.cumulative,
+        ranges: line.ranges.clone(),
+        hold: line.hold(),
+        marked: line.marked.map(u64::from),
+        new_epoch: line.new_epoch,
     }
 }
 
@@ -246,7 +267,8 @@ impl<'a> Listener<'a> {
         }
     }
 
-    fn follow_lines(&mut self, source: &mut Source, stop: &AtomicBool) -> Result<Told, Failure> {
+    /// Tells what lines say.
+    pub fn follow_lines(&mut self, source: &mut Source, stop: &AtomicBool) -> Result<Told, Failure> {
         while !stop.load(Ordering::SeqCst) {
             if self.looked.is_none_or(|looked| looked.elapsed() >= REFRESH) {
                 self.refresh()?;
@@ -282,11 +304,12 @@ impl<'a> Listener<'a> {
     /// A line has come; `None` is one that is too long.
     fn take(&mut self, line: Option<&[u8]>) -> Result<(), KernelError> {
         self.number += 1;
-        let read =
-            line.ok_or_else(|| format!("expected at most {} bytes", line::LONGEST)).and_then(Read::parse);
+        let read = line
+            .ok_or_else(|| format!("expected at most {LONGEST_HINT_LINE} bytes"))
+            .and_then(HintLine::parse);
         let line = match read {
-            Ok(Read::Hint(line)) => line,
-            Ok(Read::Pep(line)) => return self.take_report(&line),
+            Ok(HintLine::Radio(line)) => line,
+            Ok(HintLine::Pep(line)) => return self.take_report(&line),
             Err(why) => {
                 self.told.skipped += 1;
                 if self.told.skipped <= TOLD {
@@ -344,21 +367,6 @@ impl Listener<'_> {
             Reported::NoSocket | Reported::NotOurs | Reported::Impossible => self.told.others += 1,
         }
         Ok(())
-    }
-}
-
-/// A line that could be read.
-enum Read {
-    Hint(Line),
-    Pep(PepLine),
-}
-
-impl Read {
-    fn parse(text: &[u8]) -> Result<Self, String> {
-        match PepLine::parse(text) {
-            Some(line) => line.map(Self::Pep),
-            None => Line::parse(text).map(Self::Hint),
-        }
     }
 }
 

@@ -18,6 +18,9 @@ use crate::failure::Failure;
 /// Time for an answer. Ours.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Longest answer: records of thousands of users. Ours.
+const LONGEST: usize = 64 << 20;
+
 /// The server, and how to reach it.
 #[derive(clap::Args)]
 pub struct Target {
@@ -76,8 +79,9 @@ impl Target {
         let root = self.url.as_str().trim_end_matches('/');
         let root = root.strip_suffix("/rni/v2").unwrap_or(root).to_owned();
         let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::ours)?;
-        let client =
-            Client::new(Guard::everywhere(), self.ca.as_deref(), PATIENCE).map_err(Failure::asked)?;
+        let client = Client::new(Guard::everywhere(), self.ca.as_deref(), PATIENCE)
+            .map_err(Failure::asked)?
+            .with_longest(LONGEST);
         Ok(Asker { runtime, client, headers, root, connection: None })
     }
 }
