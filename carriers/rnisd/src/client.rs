@@ -29,6 +29,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "amqp")]
+mod amqp;
 mod datagrams;
 mod subscription;
 mod table;
@@ -49,18 +51,22 @@ use self::datagrams::DatagramReader;
 use self::table::TableHints;
 use crate::table::TableError;
 
-/// Where hints come from, as text `rnis:http://HOST:PORT`, `rnis:https://HOST:PORT` or `table:PATH`.
+/// Where hints come from, as text `rnis:http://HOST:PORT`, `rnis:https://HOST:PORT`, `table:PATH` or `amqp://USER:PASSWORD@HOST/%2f`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A server, by datagrams.
     Server(Url),
     /// The shared table in this file.
     Table(PathBuf),
+    /// A broker to which a server publishes, in a build with the feature `amqp`; `?exchange=NAME` for another exchange than `rnis`.
+    Broker(Url),
 }
 
 /// A text that names no origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected rnis:http://HOST:PORT, rnis:https://HOST:PORT or table:PATH, found {found:?}")]
+#[error(
+    "expected rnis:http://HOST:PORT, rnis:https://HOST:PORT, table:PATH or amqp://USER:PASSWORD@HOST/%2f, found {found:?}"
+)]
 pub struct NotAnOrigin {
     /// The text.
     pub found: String,
@@ -73,6 +79,10 @@ impl FromStr for Origin {
         let wrong = || NotAnOrigin { found: text.to_owned() };
         if let Some(path) = text.strip_prefix("table:").filter(|path| !path.is_empty()) {
             return Ok(Self::Table(path.into()));
+        }
+        if text.starts_with("amqp://") {
+            let url: Url = text.parse().map_err(|_| wrong())?;
+            return if url.host_str().is_some() { Ok(Self::Broker(url)) } else { Err(wrong()) };
         }
         let address = text.strip_prefix("rnis:").ok_or_else(wrong)?;
         let url: Url = address.parse().map_err(|_| wrong())?;
@@ -124,6 +134,8 @@ pub struct HintReader(Inner);
 enum Inner {
     Datagrams(Box<DatagramReader>),
     Table(Box<TableHints>),
+    #[cfg(feature = "amqp")]
+    Broker(Box<amqp::BrokerReader>),
 }
 
 impl HintReader {
@@ -136,6 +148,15 @@ impl HintReader {
         Ok(Self(match origin {
             Origin::Server(url) => Inner::Datagrams(Box::new(DatagramReader::open(url, wanted)?)),
             Origin::Table(path) => Inner::Table(Box::new(TableHints::new(path, wanted))),
+            #[cfg(feature = "amqp")]
+            Origin::Broker(url) => Inner::Broker(Box::new(amqp::BrokerReader::open(url)?)),
+            #[cfg(not(feature = "amqp"))]
+            Origin::Broker(_) => {
+                return Err(ClientError::Setup(
+                    "this ranpace was built without brokers; cargo install --features amqp has them"
+                        .to_owned(),
+                ));
+            }
         }))
     }
 
@@ -149,6 +170,8 @@ impl HintReader {
         match &mut self.0 {
             Inner::Datagrams(reader) => reader.wait(at_most),
             Inner::Table(reader) => reader.wait(at_most),
+            #[cfg(feature = "amqp")]
+            Inner::Broker(reader) => reader.wait(at_most),
         }
     }
 
@@ -157,6 +180,8 @@ impl HintReader {
         match &mut self.0 {
             Inner::Datagrams(reader) => reader.hint(user),
             Inner::Table(reader) => reader.hint(user),
+            #[cfg(feature = "amqp")]
+            Inner::Broker(reader) => reader.hint(user),
         }
     }
 
@@ -166,6 +191,9 @@ impl HintReader {
         match &mut self.0 {
             Inner::Datagrams(reader) => reader.grants(user, tell),
             Inner::Table(reader) => reader.grants(user, tell),
+            // A broker is too slow for single grants.
+            #[cfg(feature = "amqp")]
+            Inner::Broker(_) => {}
         }
     }
 
@@ -174,6 +202,8 @@ impl HintReader {
         match &self.0 {
             Inner::Datagrams(reader) => reader.users(),
             Inner::Table(reader) => reader.users(),
+            #[cfg(feature = "amqp")]
+            Inner::Broker(reader) => reader.users(),
         }
     }
 
@@ -182,6 +212,8 @@ impl HintReader {
         match &self.0 {
             Inner::Datagrams(reader) => reader.reports(),
             Inner::Table(reader) => reader.reports(),
+            #[cfg(feature = "amqp")]
+            Inner::Broker(reader) => reader.reports(),
         }
     }
 
@@ -190,6 +222,8 @@ impl HintReader {
         match &mut self.0 {
             Inner::Datagrams(reader) => reader.complaint(),
             Inner::Table(reader) => reader.complaint(),
+            #[cfg(feature = "amqp")]
+            Inner::Broker(reader) => reader.complaint(),
         }
     }
 }
@@ -202,6 +236,7 @@ mod tests {
     fn origins_are_read_and_others_are_refused() {
         assert_eq!("table:/dev/shm/rnis".parse(), Ok(Origin::Table("/dev/shm/rnis".into())));
         let server: Origin = "rnis:https://edge.example:8012/".parse().unwrap();
+        assert!(matches!("amqp://a:b@host/%2f".parse(), Ok(Origin::Broker(_))));
         assert!(matches!(server, Origin::Server(url) if url.port() == Some(8012)));
         for wrong in ["", "table:", "rnis:", "rnis:edge", "rnis:ftp://edge", "http://edge", "hints.pipe"] {
             assert!(wrong.parse::<Origin>().is_err(), "{wrong}");

@@ -459,7 +459,7 @@ impl serde::de::Visitor<'_> for Text {
 }
 
 /// A time with its unit.
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = deserializer.deserialize_str(Text("a time with its unit, such as \"10s\""))?;
     let span: Span = text.parse().map_err(serde::de::Error::custom)?;
     Ok(Duration::from_nanos(span.as_nanos()))

@@ -3,11 +3,14 @@
 //! Sources' threads call it with every update, before anything else is done with it. Nothing here waits: what a subscriber, the system or the
 //! broker does not take at once is left out, because the next record is newer.
 
+#[cfg(feature = "amqp")]
+mod amqp;
 mod datagrams;
 mod shared_memory;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ranpace_rnis::etsi::vendor::Transport;
 use ranpace_rnis::shared_table::Size;
@@ -29,6 +32,43 @@ pub struct FeedConfig {
     pub table: Option<TableConfig>,
     /// Datagrams.
     pub datagrams: Option<DatagramsConfig>,
+    /// A broker.
+    pub amqp: Option<AmqpConfig>,
+}
+
+/// A broker of AMQP 0-9-1, such as RabbitMQ, in a build with the feature `amqp`. Whoever may read its exchange sees all users.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AmqpConfig {
+    /// Its address, such as `amqp://guest:guest@127.0.0.1:5672/%2f`.
+    pub address: String,
+    /// Topic exchange, which is declared.
+    #[serde(default = "exchange")]
+    pub exchange: String,
+    /// Form of the messages.
+    #[serde(default)]
+    pub encoding: AmqpEncoding,
+    /// Interval between two messages about a user.
+    #[serde(default = "amqp_period", deserialize_with = "crate::config::time")]
+    pub period: Duration,
+}
+
+/// Form of messages to a broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AmqpEncoding {
+    /// A line for each user, as in the original experiments.
+    #[default]
+    Text,
+    /// A datagram for each cell.
+    Binary,
+}
+
+fn exchange() -> String {
+    "rnis".to_owned()
+}
+fn amqp_period() -> Duration {
+    Duration::from_millis(8)
 }
 
 /// The shared table in a file, for programs of the same host.
@@ -124,6 +164,15 @@ impl FeedConfig {
                 }
             }
         }
+        if let Some(amqp) = &self.amqp {
+            if !amqp.address.starts_with("amqp://") {
+                let reason = "expected an address such as amqp://guest:guest@127.0.0.1:5672/%2f";
+                faults.push(("feed.amqp.address", reason.to_owned()));
+            } else if cfg!(not(feature = "amqp")) {
+                let reason = "this ranpace was built without brokers; cargo install --features amqp has them";
+                faults.push(("feed.amqp", reason.to_owned()));
+            }
+        }
         faults
     }
 
@@ -139,6 +188,8 @@ impl FeedConfig {
 struct Feed {
     table: Option<SharedMemory>,
     datagrams: Option<Datagrams>,
+    #[cfg(feature = "amqp")]
+    amqp: Option<amqp::Amqp>,
     metrics: FeedMetrics,
 }
 
@@ -148,16 +199,26 @@ struct Feed {
 ///
 /// The table cannot be written, or the address of datagrams is not there.
 pub fn from_config(config: &Config) -> Result<Option<Box<dyn FeedPort>>, String> {
-    let FeedConfig { table, datagrams } = &config.feed;
+    let FeedConfig { table, datagrams, amqp } = &config.feed;
+    if table.is_none() && datagrams.is_none() && amqp.is_none() {
+        return Ok(None);
+    }
     let metrics = FeedMetrics::default();
     let table = table.as_ref().map(|of| SharedMemory::open(of, metrics.clone())).transpose();
     let table = table.map_err(|error| format!("[feed.table] {error}"))?;
     let datagrams = datagrams.as_ref().map(|of| Datagrams::open(*of, metrics.clone())).transpose();
     let datagrams = datagrams.map_err(|error| format!("[feed.datagrams] {error}"))?;
-    if table.is_none() && datagrams.is_none() {
-        return Ok(None);
-    }
-    Ok(Some(Box::new(Feed { table, datagrams, metrics })))
+    #[cfg(feature = "amqp")]
+    let amqp = amqp.as_ref().map(|of| amqp::Amqp::open(of, metrics.clone())).transpose();
+    #[cfg(feature = "amqp")]
+    let amqp = amqp.map_err(|error| format!("[feed.amqp] {error}"))?;
+    Ok(Some(Box::new(Feed {
+        table,
+        datagrams,
+        #[cfg(feature = "amqp")]
+        amqp,
+        metrics,
+    })))
 }
 
 impl FeedPort for Feed {
@@ -168,6 +229,10 @@ impl FeedPort for Feed {
         }
         if let Some(datagrams) = &mut self.datagrams {
             datagrams.on_update(update);
+        }
+        #[cfg(feature = "amqp")]
+        if let Some(amqp) = &mut self.amqp {
+            amqp.on_update(update);
         }
     }
 
@@ -231,6 +296,7 @@ mod tests {
             ("[feed.table]\npath = \"a\"\nusers = 70000", "1 to 65536"),
             ("[feed.datagrams]\nlisten = \"host\"", "`listen`"),
             ("[feed.datagrams]\nlisten = \"127.0.0.1:0\"\nmost = 0", "at least 1"),
+            ("[feed.amqp]\naddress = \"rabbit\"", "amqp://"),
             ("[feed]\nudp = 1", "udp"),
         ] {
             let error = parse(text).unwrap_err().to_string();

@@ -16,9 +16,9 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Reads `rnis:URL`, `table:PATH`, or the name of a file.
+    /// Reads `rnis:URL`, `table:PATH`, a broker's `amqp://...`, or the name of a file.
     pub fn parse(text: &str) -> Result<Self, String> {
-        if !text.starts_with("rnis:") && !text.starts_with("table:") {
+        if !["rnis:", "table:", "amqp://"].iter().any(|prefix| text.starts_with(prefix)) {
             return Ok(Self::Lines(text.into()));
         }
         #[cfg(feature = "rnis")]
