@@ -5,7 +5,7 @@
 use ranpace_phy::Both;
 use ranpace_units::{Span, Time};
 
-use crate::etsi::{AssociateId, Ecgi};
+use crate::etsi::{AssociateId, Ecgi, Notification};
 use crate::{BearerReport, CellInfo, Event, SlotReport, UserReport};
 
 /// News of a base station. Times are those of the clock that its reader uses.
@@ -34,6 +34,9 @@ pub enum Update {
         /// To the user and back.
         round_trip: Span,
     },
+    /// What no other update says, as the standard's notification: a change of carriers, a bearer on S1, a handover that is prepared,
+    /// refused or cancelled. It is about one user, whom its identifiers name.
+    Notification(Box<Notification>),
 }
 
 /// A cell and its identity.

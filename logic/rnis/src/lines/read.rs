@@ -10,7 +10,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::{CELLS, LONGEST, LineClock, MOST, TEXT, USERS, VERSION};
-use crate::etsi::{AssociateId, Ecgi, IdType};
+use crate::etsi::{AssociateId, Ecgi, IdType, Notification};
 use crate::update::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update, User};
 use crate::{BearerReport, CellInfo, Event, EventKind, Grant, LinkReport, Technology, UserReport};
 
@@ -124,6 +124,7 @@ enum Name {
     Bearer,
     Signal,
     TimingAdvance,
+    Notification,
     Missed,
     #[serde(other)]
     Other,
@@ -138,6 +139,7 @@ enum Line {
     Bearer(BearerLine),
     Signal(Box<SignalLine>),
     TimingAdvance(AdvanceLine),
+    Notification(Box<Notification>),
     Missed(MissedLine),
     Other,
 }
@@ -166,6 +168,7 @@ impl<'de> Deserialize<'de> for Line {
                     Name::Bearer => Line::Bearer(map.next_value()?),
                     Name::Signal => Line::Signal(map.next_value()?),
                     Name::TimingAdvance => Line::TimingAdvance(map.next_value()?),
+                    Name::Notification => Line::Notification(map.next_value()?),
                     Name::Missed => Line::Missed(map.next_value()?),
                     Name::Other => {
                         map.next_value::<IgnoredAny>()?;
@@ -526,6 +529,14 @@ impl Reader {
                 self.introduce(user, updates);
                 let (cell, round_trip) = (line.cell, Span::from_nanos(round_trip));
                 updates(Update::TimingAdvance { user, cell, time: at, round_trip });
+            }
+            Line::Notification(notification) => {
+                let ids = notification.user().unwrap_or_default();
+                if ids.is_empty() {
+                    return wrong("associateId", "missing", "the identifiers of the user that it is about");
+                }
+                at_most("associateId", ids.len(), MOST)?;
+                updates(Update::Notification(notification));
             }
             Line::Missed(line) => self.missed = self.missed.saturating_add(line.lines),
             Line::Other => {}

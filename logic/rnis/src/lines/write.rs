@@ -5,7 +5,7 @@ use ranpace_units::Time;
 use serde::Serialize;
 
 use super::{LineClock, VERSION};
-use crate::etsi::{AssociateId, Ecgi};
+use crate::etsi::{AssociateId, Ecgi, Notification};
 use crate::update::{Bearer, BearerRates, Cell, Signal, Strength, Update, User};
 use crate::{CellInfo, Event, EventKind, LinkReport, SlotReport, Technology};
 
@@ -204,6 +204,7 @@ enum Line<'a> {
     Bearer(BearerLine),
     Signal(SignalLine<'a>),
     TimingAdvance(AdvanceLine),
+    Notification(&'a Notification),
     Missed(MissedLine),
 }
 
@@ -270,6 +271,7 @@ impl Writer {
                 round_trip_ns: round_trip.as_nanos(),
             })
             .write(into),
+            Update::Notification(notification) => Line::Notification(notification).write(into),
         }
     }
 
