@@ -57,7 +57,7 @@ doc:
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked $(FEATURES)
 
 unit:
-	$(CARGO) test --workspace --locked $(FEATURES)
+	$(CARGO) test --workspace --locked --no-fail-fast $(FEATURES)
 
 bench:
 	$(CARGO) bench --package ranpace-benches

@@ -453,7 +453,12 @@ impl State {
             let associate_id = self.ids(user).to_vec();
             let notification = Notification::S1Bearer {
                 s1_event: S1Event::Release,
-                s1_ue_info: S1UeNotified { ecgi, s1_bearer_info: vec![bearer], temp_ue_id: None, associate_id },
+                s1_ue_info: S1UeNotified {
+                    ecgi,
+                    s1_bearer_info: vec![bearer],
+                    temp_ue_id: None,
+                    associate_id,
+                },
                 time_stamp: Some(self.time_stamp(now)),
             };
             happened.push(Happened { user, occurrence: Occurrence::of(notification) });

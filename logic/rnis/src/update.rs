@@ -5,7 +5,9 @@
 use ranpace_phy::Both;
 use ranpace_units::{Span, Time};
 
-use crate::etsi::{AssociateId, Ecgi, Notification};
+#[cfg(feature = "etsi")]
+use crate::etsi::Notification;
+use crate::identity::{AssociateId, Ecgi};
 use crate::{BearerReport, CellInfo, Event, SlotReport, UserReport};
 
 /// News of a base station. Times are those of the clock that its reader uses.
@@ -36,6 +38,7 @@ pub enum Update {
     },
     /// What no other update says, as the standard's notification: a change of carriers, a bearer on S1, a handover that is prepared,
     /// refused or cancelled. It is about one user, whom its identifiers name.
+    #[cfg(feature = "etsi")]
     Notification(Box<Notification>),
 }
 

@@ -1,15 +1,13 @@
 //! The server asks only addresses that it may ask, however they are written.
 
 use std::net::{Ipv4Addr, UdpSocket};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use nix::unistd::geteuid;
 use serde_json::json;
 
 use crate::support::bed::{Bed, cell_change};
-use crate::support::eventually;
 use crate::support::receiver::{Behaviour, Receiver};
+use crate::support::{eventually, namespace};
 
 #[test]
 fn callbacks_to_addresses_that_are_not_public_are_refused() {
@@ -179,18 +177,6 @@ fn inside_with_a_name_server() {
 
 #[test]
 fn names_are_checked_at_each_connection() {
-    let missing = if !geteuid().is_root() {
-        Some("root")
-    } else {
-        ["ip", "unshare", "mount"]
-            .into_iter()
-            .find(|program| Command::new(program).arg("--help").output().is_err())
-    };
-    if let Some(missing) = missing {
-        assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "needs {missing}");
-        println!("skipped: needs {missing}");
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let file = folder.path().join(name);
@@ -199,19 +185,13 @@ fn names_are_checked_at_each_connection() {
     };
     let resolver = write("resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n");
     let switch = write("nsswitch.conf", "hosts: files dns\n");
-    let script = format!(
-        "set -e; ip link set lo up; ip address add 9.9.9.9/32 dev lo
-         mount --bind {} /etc/resolv.conf; touch /etc/nsswitch.conf; mount --bind {} /etc/nsswitch.conf
-         exec \"$0\" --exact forgery::inside_with_a_name_server --ignored --nocapture",
+    let prepare = format!(
+        "ip address add 9.9.9.9/32 dev lo
+         mount --bind {} /etc/resolv.conf
+         touch /etc/nsswitch.conf
+         mount --bind {} /etc/nsswitch.conf",
         resolver.display(),
         switch.display()
     );
-    let output = Command::new("unshare")
-        .args(["--net", "--mount", "sh", "-c", &script])
-        .arg(std::env::current_exe().unwrap())
-        .output()
-        .unwrap();
-    let text =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    namespace::run("forgery::inside_with_a_name_server", &prepare);
 }

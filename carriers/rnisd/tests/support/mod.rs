@@ -4,6 +4,7 @@
 
 pub mod bed;
 pub mod http;
+pub mod namespace;
 pub mod receiver;
 
 use std::time::{Duration, Instant};
