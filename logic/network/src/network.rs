@@ -13,9 +13,8 @@ use ranpace_link::{Link, Service};
 use ranpace_pep::middlebox::{Middlebox, MiddleboxPacket, Verdict};
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
-use ranpace_rnis::Grant;
-use ranpace_rnis::etsi::AssociateId;
 use ranpace_rnis::update::Update;
+use ranpace_rnis::{AssociateId, Grant};
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::{Bytes, Rate, Span, Time};
 

@@ -10,7 +10,7 @@ use ranpace_cc::RadioHint;
 use ranpace_pep::middlebox::Verdict;
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
-use ranpace_rnis::etsi::AssociateId;
+use ranpace_rnis::AssociateId;
 use ranpace_rnis::update::Update;
 use ranpace_scenario::{ChangeKind, Scenario};
 use ranpace_units::{Bytes, Span, Time};
