@@ -113,13 +113,16 @@ fn bulk_over_the_kernel_is_as_fast_as_over_the_simulator_and_has_the_same_series
     for name in
         ["cwnd_bytes", "srtt_s", "in_flight_bytes", "goodput_bit_s", "acked_bytes", "queueing_delay_mean_s"]
     {
-        assert!(
-            column(here, name)[20..].iter().all(|value| *value > 0.0),
-            "{name}: {:?}",
-            column(here, name)
-        );
+        // Where the machine had no time to ask the kernel within an interval, or the flow's socket is already closed, a value is missing.
+        let values = column(here, name);
+        let missing = values[20..].iter().filter(|value| value.is_nan()).count();
+        let positive = values[20..].iter().filter(|value| **value > 0.0).count();
+        assert!(missing <= 2 && positive + missing == values.len() - 20, "{name}: {values:?}");
     }
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let mean = |values: &[f64]| {
+        let known: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+        known.iter().sum::<f64>() / known.len() as f64
+    };
     let window = |flow| mean(&column(flow, "cwnd_bytes")[20..]);
     near("window", window(here), window(there), 1.6);
 }

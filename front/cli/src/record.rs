@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
-use ranpace_rnis::etsi::{AssociateId, IdType};
 use ranpace_rnis::lines::{LineClock, Writer};
 use ranpace_rnis::update::Update;
+use ranpace_rnis::{AssociateId, IdType};
 use ranpace_scenario::Scenario;
 use ranpace_sim::{RunResult, Simulation, Updates};
 use ranpace_units::Time;

@@ -5,7 +5,7 @@
 use ranpace_phy::Both;
 use ranpace_units::{Span, Time};
 
-use crate::etsi::{AssociateId, Ecgi};
+use crate::identity::{AssociateId, Ecgi};
 use crate::{BearerReport, CellInfo, Event, SlotReport, UserReport};
 
 /// News of a base station. Times are those of the clock that its reader uses.

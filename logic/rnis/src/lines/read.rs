@@ -9,11 +9,15 @@ use ranpace_units::{Bytes, Span, Time};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::{CELLS, LONGEST, LineClock, MOST, TEXT, USERS, VERSION};
-use crate::etsi::{AssociateId, Ecgi, IdType};
+use super::{CELLS, LONGEST, LineClock, USERS, VERSION};
+use crate::identity::{AssociateId, Ecgi, IdType};
 use crate::update::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update, User};
 use crate::{BearerReport, CellInfo, Event, EventKind, Grant, LinkReport, Technology, UserReport};
 
+/// Longest name or identifier in bytes. Ours.
+const TEXT: usize = 128;
+/// Most identifiers of a user, and neighbours in a report of signals. Ours; TS 36.331 has 8 neighbours (maxCellReport).
+const MOST: usize = 32;
 /// Largest queue in bytes. Ours: sums of all users stay far from overflowing.
 const QUEUE: u64 = 1 << 40;
 /// Largest counter, in blocks, bits, or PRBs times symbols. Ours, likewise: 100 Gbit/s for eight days.
@@ -22,6 +26,12 @@ const COUNTER: u64 = 1 << 56;
 const AHEAD: u64 = 1 << 32;
 /// Longest TTI, and longest period of a slow source. Ours.
 const SLOT: u64 = 60_000_000_000;
+
+impl LineClock {
+    fn by_name(name: &str) -> Option<Self> {
+        [Self::Day, Self::Monotonic, Self::Run, Self::Arrival].into_iter().find(|clock| clock.name() == name)
+    }
+}
 
 /// Why a line was not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use ranpace_phy::{Both, Cqi, Direction, LteBandwidth, TransportBlock};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::*;
-use crate::etsi::{AssociateId, Ecgi, IdType, Plmn};
+use crate::identity::{AssociateId, Ecgi, IdType, Plmn};
 use crate::update::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update, User};
 use crate::{BearerReport, CellInfo, Event, EventKind, Grant, LinkReport, Technology, UserReport};
 

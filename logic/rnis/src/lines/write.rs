@@ -5,7 +5,7 @@ use ranpace_units::Time;
 use serde::Serialize;
 
 use super::{LineClock, VERSION};
-use crate::etsi::{AssociateId, Ecgi};
+use crate::identity::{AssociateId, Ecgi};
 use crate::update::{Bearer, BearerRates, Cell, Signal, Strength, Update, User};
 use crate::{CellInfo, Event, EventKind, LinkReport, SlotReport, Technology};
 
