@@ -11,19 +11,20 @@ FEATURES := $(if $(HAS_BPF),--features ranpace/kernel)
 
 # Builds, compares the default algorithms on the built-in link and in a simulated LTE cell, prints both tables and the names of the
 # reports, and says what to try next. The profile `first` builds sooner than `release`, and is a few per cent slower: Cargo.toml.
+# `ranpace rnis`, a default feature, is left out: half a minute of it.
 RANPACE = $${CARGO_TARGET_DIR:-target}/first/ranpace
 run:
 	@test -x $(RANPACE) || echo "Building ranpace and the packages it uses: three minutes on two cores, once."
 	@test -n "$(HAS_BPF)" || echo "Without \`ranpace kernel\`: it needs clang and the headers of libelf and zlib (apt install clang libelf-dev zlib1g-dev)."
-	$(CARGO) build --profile first --locked --package ranpace $(FEATURES)
+	$(CARGO) build --profile first --locked --package ranpace --no-default-features $(FEATURES)
 	@echo
 	@echo "A minute of each algorithm over a trace, whose capacity changes every millisecond, and a buffer of 150 KB:"
 	@echo
-	@$(CARGO) run --quiet --profile first --locked --package ranpace $(FEATURES) -- compare
+	@$(CARGO) run --quiet --profile first --locked --package ranpace --no-default-features $(FEATURES) -- compare
 	@echo
 	@echo "The same in a simulated LTE cell, with a second user who loads web pages:"
 	@echo
-	@$(CARGO) run --quiet --profile first --locked --package ranpace $(FEATURES) -- compare --cell lte
+	@$(CARGO) run --quiet --profile first --locked --package ranpace --no-default-features $(FEATURES) -- compare --cell lte
 	@echo
 	@echo "The reports named above are web pages, with plots of each run over time. Try next:"
 	@echo

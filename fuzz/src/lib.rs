@@ -20,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -35,6 +35,7 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("rnis_json", rnis_json),
     ("rnis_lines", rnis_lines),
     ("rnis_srsran", rnis_srsran),
+    ("hint_lines", hint_lines),
     ("packet", packet),
 ];
 
@@ -98,6 +99,40 @@ pub fn rnis_lines(data: &[u8]) {
     let mut count = 0;
     reader.read(GOOD, &mut clock, &mut |_| count += 1).expect("a good line is read");
     assert_eq!(count, 1);
+}
+
+/// Lines for `ranpace kernel feed`: each is read or refused; what was read is within the bounds that controls rely on, and the rates of
+/// its resources can be computed.
+pub fn hint_lines(data: &[u8]) {
+    use ranpace_emulator::HintLine;
+    use ranpace_phy::Direction;
+    let now = Time::from_secs(100);
+    for line in data.split(|byte| *byte == b'\n') {
+        let line = match HintLine::parse(line) {
+            Ok(HintLine::Radio(line)) => line,
+            Ok(HintLine::Pep(line)) => {
+                assert!(line.ranges.len() <= 8 && line.hold() <= Span::from_secs(60));
+                continue;
+            }
+            Err(why) => {
+                assert!(why.contains("expected"), "{why}");
+                continue;
+            }
+        };
+        assert!(line.age <= Span::from_secs(60));
+        let told = [line.for_receivers(now), line.for_senders(now), line.for_servers(now)];
+        for hint in told.into_iter().flatten() {
+            assert!((0.0..=f64::from(hint.cell)).contains(&hint.granted));
+            assert!((0.0..=f64::from(hint.cell)).contains(&hint.unused));
+            assert!(hint.cqi.is_none_or(|cqi| cqi <= 15) && (1..=8).contains(&hint.layers));
+            assert!(hint.tti > Span::ZERO && hint.measured_at == now);
+        }
+        if let Some(hint) = line.for_senders(now) {
+            // SIGMA is told what each number of resources carries.
+            let rates = hint.info.rates(Direction::Uplink, hint.mcs, hint.layers);
+            assert!(rates.take(1 + usize::from(hint.cell)).last().is_some());
+        }
+    }
 }
 
 /// Datagrams of srsRAN's metrics, each behind its length (a byte, in units of 16 bytes): what is passed on is within the cell.

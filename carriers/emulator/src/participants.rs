@@ -94,11 +94,11 @@ impl<'a> Participants<'a> {
     }
 
     /// Radio information has arrived, possibly for a participant.
-    pub fn on_hint(&mut self, now: Time, told: &ranpace_network::HintDelivery) {
+    pub fn on_hint(&mut self, now: Time, delivery: &ranpace_network::HintDelivery) {
         let Self { proxies, out, .. } = self;
-        let Reader::Middlebox(number) = told.reader else { return };
+        let Reader::Middlebox(number) = delivery.reader else { return };
         if let Some((_, proxy)) = proxies.get_mut(number as usize) {
-            proxy.on_hint(now, told.user, &told.hint, &mut |route, packet| out.push(route, packet));
+            proxy.on_hint(now, delivery.user, &delivery.hint, &mut |route, packet| out.push(route, packet));
         }
     }
 

@@ -1,22 +1,25 @@
 //! The interface: MEC 012 under `/rni/v2`, our extension under `/rni/v2/vendor`, and for operators `/health`, `/ready` and `/metrics`.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode, header};
 use serde::Serialize;
 
 use self::problem::Problem;
 use crate::auth::{Area, AuthError, Authenticator};
 use crate::config::Version;
-use crate::core::Core;
+use crate::core::{Core, SourceStatus};
 use crate::metrics::RequestLabels;
 
 pub mod problem;
@@ -42,6 +45,23 @@ pub struct Peer {
     pub address: std::net::SocketAddr,
     /// DNS names in its certificate.
     pub names: Arc<[String]>,
+}
+
+/// The part of an address that names a resource.
+#[derive(Debug)]
+pub struct Id(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(id)) => Ok(Self(id)),
+            Err(error) => {
+                Err(Problem::not_found(format!("there is nothing at this address: {}", error.body_text())))
+            }
+        }
+    }
 }
 
 /// Parameters of an address, decoded, in order.
@@ -202,11 +222,8 @@ async fn gate(api: Arc<Api>, request: Request, next: Next) -> Response {
 /// What every request of the interface passes.
 async fn authorise(api: Arc<Api>, area: Area, mut request: Request, next: Next) -> Response {
     let names = request.extensions().get::<Peer>().map(|peer| Arc::clone(&peer.names)).unwrap_or_default();
-    // Browsers cannot set header fields for server-sent events; RFC 6750, 2.3.
-    let token = request
-        .uri()
-        .path()
-        .ends_with("/vendor/events")
+    // Browsers cannot set header fields for server-sent events; RFC 6750, 2.3. The path is relative to the area's.
+    let token = (area == Area::Vendor && request.uri().path() == "/events")
         .then(|| parameters(request.uri().query()))
         .and_then(|all| all.into_iter().find(|(name, _)| name == "access_token"))
         .map(|(_, token)| token);
@@ -245,12 +262,19 @@ async fn body(api: &Api, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     let limits = &api.core.config.limits;
-    match tokio::time::timeout(limits.body_time, axum::body::to_bytes(body, limits.body)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => {
-            let detail = format!("expected a body of at most {} bytes", limits.body);
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
-        }
+    let too_large = || {
+        let detail = format!("expected a body of at most {} bytes", limits.body);
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    };
+    // Without waiting for it, if its length is announced.
+    if hyper::body::Body::size_hint(&body).lower() > limits.body as u64 {
+        return Err(too_large());
+    }
+    let body = Limited::new(body, limits.body);
+    match tokio::time::timeout(limits.body_time, body.collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Problem::bad(format!("expected a whole body: {error}"))),
         Err(_) => {
             api.core.metrics.cut_off.inc();
             let detail = format!("expected the body within {:?}", limits.body_time);
@@ -259,11 +283,27 @@ async fn body(api: &Api, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes
     }
 }
 
-/// `GET /health`: whether the server answers.
+/// `GET /health`: whether the server answers, and what it has heard.
 async fn health(State(api): State<Arc<Api>>) -> Response {
     let (cells, users, _) = api.core.state().counts();
     let silence = api.core.silence().map(|silence| silence.as_secs_f64());
-    json(&serde_json::json!({ "status": "ok", "cells": cells, "users": users, "lastUpdateSeconds": silence }))
+    let source = |of: &SourceStatus| {
+        let SourceStatus { labels, counters, ended } = of;
+        serde_json::json!({
+            "name": labels.source,
+            "connected": counters.is_connected(),
+            "ended": ended.load(Ordering::Relaxed),
+            "leftOut": counters.left_out(),
+        })
+    };
+    let sources: Vec<_> = api.core.sources.iter().map(source).collect();
+    json(&serde_json::json!({
+        "status": "ok",
+        "cells": cells,
+        "users": users,
+        "lastUpdateSeconds": silence,
+        "sources": sources,
+    }))
 }
 
 /// `GET /ready`: whether a source has said something in the last ten seconds.

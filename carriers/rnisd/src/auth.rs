@@ -1,22 +1,28 @@
 //! Who asks: bearer tokens (OAuth 2.0, RFC 6750) that are JWTs (RFC 7519, RFC 9068), or clients' certificates.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use hyper::{HeaderMap, Method, header};
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::Deserialize;
+use tokio::time::Instant;
 use url::Url;
 
-use crate::config::{Auth, Client as ClientConfig, Config};
+use crate::config::{Auth, Config};
 use crate::deliver::client::Client;
+use crate::deliver::guard::Guard;
 use crate::viewer::Viewer;
 
 /// Shortest time between two requests for the key set. Ours.
 const REFRESH: Duration = Duration::from_secs(10);
+/// Age at which the key set is fetched again although it has the keys that tokens name: one of them may have been withdrawn. Ours.
+const STALE: Duration = Duration::from_secs(300);
 /// Longest token that is looked at. Ours.
 const LONGEST: usize = 16 << 10;
 
@@ -38,6 +44,8 @@ pub struct Subject {
     pub name: String,
     /// What it may see.
     pub viewer: Viewer,
+    /// When its token ends.
+    pub until: Option<Instant>,
 }
 
 /// Why a request was refused.
@@ -57,6 +65,8 @@ pub enum AuthError {
 
 #[derive(Debug, Deserialize)]
 struct Claims {
+    /// Seconds since the Unix epoch.
+    exp: f64,
     sub: Option<String>,
     client_id: Option<String>,
     #[serde(default)]
@@ -94,13 +104,20 @@ struct Key {
     algorithms: Vec<Algorithm>,
 }
 
+/// Keys, from a file or fetched.
+struct Keys {
+    keys: RwLock<Vec<Key>>,
+    /// Where they are fetched.
+    url: Option<Url>,
+    /// When they were asked for last; held while they are.
+    asked: tokio::sync::Mutex<Option<Instant>>,
+    client: Client,
+}
+
 /// Checks who asks.
 pub struct Authenticator {
-    auth: Option<Auth>,
-    clients: Vec<ClientConfig>,
-    keys: RwLock<Vec<Key>>,
-    asked: Mutex<Option<Instant>>,
-    client: Client,
+    config: Config,
+    keys: Arc<Keys>,
 }
 
 impl std::fmt::Debug for Authenticator {
@@ -111,7 +128,7 @@ impl std::fmt::Debug for Authenticator {
 
 /// Algorithms that a key can be used with. Symmetric ones are not among them: who can check such a token can make one.
 fn algorithms(jwk: &Jwk) -> Vec<Algorithm> {
-    match &jwk.algorithm {
+    let all = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => vec![
             Algorithm::RS256,
             Algorithm::RS384,
@@ -124,6 +141,11 @@ fn algorithms(jwk: &Jwk) -> Vec<Algorithm> {
         AlgorithmParameters::EllipticCurve(of) if of.curve == EllipticCurve::P384 => vec![Algorithm::ES384],
         AlgorithmParameters::OctetKeyPair(_) => vec![Algorithm::EdDSA],
         _ => Vec::new(),
+    };
+    match (&jwk.common.public_key_use, &jwk.common.key_algorithm) {
+        (Some(PublicKeyUse::Encryption), _) => Vec::new(),
+        (_, Some(one)) => all.into_iter().filter(|own| format!("{own:?}") == one.to_string()).collect(),
+        (_, None) => all,
     }
 }
 
@@ -170,30 +192,17 @@ impl Authenticator {
                 if is_json { keys_of(&bytes) } else { key_of_pem(&bytes) }.map_err(wrong)?
             }
         };
-        // The operator names the address of the key set: any may be meant.
-        let everywhere = ["0.0.0.0/0", "::/0"].iter().filter_map(|net| net.parse().ok()).collect();
-        let guard = crate::deliver::guard::Guard::new(everywhere);
-        let client = Client::new(guard, config.callbacks.ca.as_deref(), config.callbacks.answer_time)?;
-        let clients = config.client.clone();
-        let auth = config.auth.clone();
-        Ok(Self { auth, clients, keys: RwLock::new(keys), asked: Mutex::new(None), client })
+        // The operator names the address of the key set.
+        let client =
+            Client::new(Guard::everywhere(), config.callbacks.ca.as_deref(), config.callbacks.answer_time)?;
+        let url = config.auth.as_ref().and_then(|auth| auth.jwks.clone());
+        let keys = Keys { keys: RwLock::new(keys), url, asked: tokio::sync::Mutex::new(None), client };
+        Ok(Self { config: config.clone(), keys: Arc::new(keys) })
     }
 
-    /// Whether tokens are needed.
-    pub fn is_on(&self) -> bool {
-        self.auth.is_some()
-    }
-
-    /// What a client of this name may see, unless its token says so.
+    /// What a client may see: as the configuration says, or else as its token does.
     fn viewer(&self, name: &str, users: Option<Vec<ipnet::IpNet>>, kinds: Option<Vec<u8>>) -> Viewer {
-        match self.clients.iter().find(|client| client.id == name) {
-            Some(client) => {
-                let kinds =
-                    client.identifiers.as_ref().map(|of| of.iter().map(|kind| *kind as u8 + 1).collect());
-                Viewer { users: client.users.clone(), kinds }
-            }
-            None => Viewer { users, kinds },
-        }
+        self.config.viewer(name).unwrap_or(Viewer { users, kinds })
     }
 
     /// Who asks. `certificate` has the names of the client's certificate, `query` a token from the address, where one may stand there.
@@ -208,10 +217,10 @@ impl Authenticator {
         certificate: &[String],
         area: Area,
     ) -> Result<Subject, AuthError> {
-        let Some(auth) = &self.auth else {
-            let known = certificate.iter().find(|name| self.clients.iter().any(|of| of.id == **name));
+        let Some(auth) = &self.config.auth else {
+            let known = certificate.iter().find(|name| self.config.viewer(name).is_some());
             let name = known.or(certificate.first()).map_or("anonymous", String::as_str);
-            return Ok(Subject { name: name.to_owned(), viewer: self.viewer(name, None, None) });
+            return Ok(Subject { name: name.to_owned(), viewer: self.viewer(name, None, None), until: None });
         };
         let token = headers
             .get(header::AUTHORIZATION)
@@ -225,14 +234,16 @@ impl Authenticator {
         if token.len() > LONGEST {
             return Err(AuthError::Invalid("it is too long".to_owned()));
         }
-        let head =
-            jsonwebtoken::decode_header(token).map_err(|error| AuthError::Invalid(error.to_string()))?;
-        if !self.has_key(head.kid.as_deref())
-            && let Some(url) = &auth.jwks
-        {
-            self.refresh(url).await;
+        let invalid = |error: jsonwebtoken::errors::Error| AuthError::Invalid(error.to_string());
+        let head = jsonwebtoken::decode_header(token).map_err(invalid)?;
+        if is_extended(token) {
+            return Err(AuthError::Invalid(
+                "its head has `crit`, and this server knows no extension".to_owned(),
+            ));
         }
-        let claims = self.claims(auth, token, head.kid.as_deref())?;
+        let id = head.kid.as_deref();
+        self.keys.look_for(id).await;
+        let claims = self.keys.claims(auth, token, id)?;
         let scope = match area {
             Area::Queries => auth.scope_queries.as_deref().unwrap_or("rnis.queries"),
             Area::Subscriptions => auth.scope_subscriptions.as_deref().unwrap_or("rnis.subscriptions"),
@@ -246,9 +257,26 @@ impl Authenticator {
             .or(claims.client_id)
             .ok_or_else(|| AuthError::Invalid("expected the claim sub or client_id".to_owned()))?;
         let viewer = self.viewer(&name, claims.rni_users, claims.rni_identifiers);
-        Ok(Subject { name, viewer })
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // A token of a far future has no end that matters.
+        let left = Duration::try_from_secs_f64(claims.exp - now.as_secs_f64()).unwrap_or_default();
+        Ok(Subject { name, viewer, until: Instant::now().checked_add(left) })
     }
+}
 
+/// Whether the head of a token has extensions that must be understood; RFC 7515, 4.1.11.
+fn is_extended(token: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Head {
+        crit: Option<serde::de::IgnoredAny>,
+    }
+    let head = token.split('.').next().unwrap_or_default();
+    let head = BASE64_URL_SAFE_NO_PAD.decode(head).ok();
+    let head = head.and_then(|head| serde_json::from_slice::<Head>(&head).ok());
+    head.is_none_or(|head| head.crit.is_some())
+}
+
+impl Keys {
     fn has_key(&self, id: Option<&str>) -> bool {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         match id {
@@ -284,15 +312,27 @@ impl Authenticator {
         Err(AuthError::Invalid(reason))
     }
 
-    /// Fetches the key set, unless that was done a moment ago.
-    async fn refresh(&self, url: &Url) {
-        {
-            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            if asked.is_some_and(|asked| asked.elapsed() < REFRESH) {
-                return;
+    /// Fetches the key set if it lacks the key of this identifier, and in the background if it is old.
+    async fn look_for(self: &Arc<Self>, id: Option<&str>) {
+        let Some(url) = &self.url else { return };
+        if !self.has_key(id) {
+            // Whoever waited for somebody else's request may find the key now.
+            let mut asked = self.asked.lock().await;
+            if !self.has_key(id) && asked.is_none_or(|asked| asked.elapsed() >= REFRESH) {
+                *asked = Some(Instant::now());
+                self.fetch(url).await;
             }
+        } else if let Ok(mut asked) = self.asked.try_lock()
+            && asked.is_none_or(|asked| asked.elapsed() >= STALE)
+        {
             *asked = Some(Instant::now());
+            let (keys, url) = (Arc::clone(self), url.clone());
+            tokio::spawn(async move { keys.fetch(&url).await });
         }
+    }
+
+    /// Fetches the key set; what was known stays if that fails.
+    async fn fetch(&self, url: &Url) {
         let answer = self.client.request(&mut None, Method::GET, url, &[], Bytes::new()).await;
         let keys = match answer {
             Ok(answer) if answer.status.is_success() => keys_of(&answer.body),

@@ -1,7 +1,8 @@
 //! The configuration file: TOML, in which an unknown key or a wrong value is an error that names the file, the line and the key.
 
+use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -13,40 +14,9 @@ use url::Url;
 use crate::server::NamedSource;
 use crate::source::{Address, Lines, NotAnAddress, Replay, Srsran, SrsranCell, Update};
 
-/// Why a configuration was refused.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The file could not be read.
-    #[error("{file}: {error}")]
-    Unreadable {
-        /// The file.
-        file: String,
-        /// The system's reason.
-        #[source]
-        error: std::io::Error,
-    },
-    /// A line is wrong.
-    #[error("{file}, line {line}: {key}{reason}")]
-    Wrong {
-        /// The file.
-        file: String,
-        /// The line, from 1.
-        line: usize,
-        /// The key with a colon, if the line has one.
-        key: String,
-        /// What was expected, and what came.
-        reason: String,
-    },
-    /// Keys that do not fit together.
-    #[error("{file}: {reason}")]
-    Inconsistent {
-        /// The file.
-        file: String,
-        /// What was expected, and what came.
-        reason: String,
-    },
-}
+mod check;
+
+pub use check::{ConfigError, Fault, Faults};
 
 /// A version of ETSI GS MEC 012.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
@@ -166,7 +136,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            body: 64 << 10,
+            body: 16 << 10,
             header: 32 << 10,
             uri: 8 << 10,
             connections: 4096,
@@ -317,7 +287,7 @@ impl SourceConfig {
                 }
                 Ok(NamedSource { name: own(from), source: Box::new(source) })
             }
-            _ => Err("[[source]] expects one of `lines`, `replay` and `srsran`".to_owned()),
+            _ => Err("expected one of `lines`, `replay` and `srsran`".to_owned()),
         }
     }
 }
@@ -469,9 +439,24 @@ pub enum LogLevel {
     Debug,
 }
 
-/// A time with its unit, such as "10s".
+/// A text that is parsed: what it should be, in errors.
+struct Text(&'static str);
+
+impl serde::de::Visitor<'_> for Text {
+    type Value = String;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+}
+
+/// A time with its unit.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
+    let text = deserializer.deserialize_str(Text("a time with its unit, such as \"10s\""))?;
     let span: Span = text.parse().map_err(serde::de::Error::custom)?;
     Ok(Duration::from_nanos(span.as_nanos()))
 }
@@ -480,178 +465,9 @@ fn maybe_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Durat
     time(deserializer).map(Some)
 }
 
-/// A size with its unit, such as "64KB".
+/// A size with its unit.
 fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    let text = String::deserialize(deserializer)?;
+    let text = deserializer.deserialize_str(Text("a size with its unit, such as \"64KB\""))?;
     let bytes: Bytes = text.parse().map_err(serde::de::Error::custom)?;
     usize::try_from(bytes.get()).map_err(serde::de::Error::custom)
-}
-
-impl Config {
-    /// Reads and checks a file.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read, or something in it is wrong.
-    pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        let name = file.display().to_string();
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ConfigError::Unreadable { file: name.clone(), error })?;
-        let mut config = Self::parse(&name, &text)?;
-        config.relative_to(file.parent().unwrap_or(Path::new("")));
-        Ok(config)
-    }
-
-    /// Parses the text of a file; `name` is the file's in errors.
-    ///
-    /// # Errors
-    ///
-    /// If something in it is wrong.
-    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml_edit::de::from_str(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start).min(text.len());
-            let line = text[..at].matches('\n').count() + 1;
-            let on_line = text.lines().nth(line - 1).unwrap_or_default();
-            let key = on_line.split_once('=').map(|(key, _)| format!("`{}`: ", key.trim()));
-            ConfigError::Wrong {
-                file: name.to_owned(),
-                line,
-                key: key.unwrap_or_default(),
-                reason: error.message().trim_end().to_owned(),
-            }
-        })?;
-        config.check().map_err(|reason| ConfigError::Inconsistent { file: name.to_owned(), reason })?;
-        Ok(config)
-    }
-
-    /// Checks keys that have to fit together.
-    ///
-    /// # Errors
-    ///
-    /// If they do not; the text says which, and what was expected.
-    pub fn check(&self) -> Result<(), String> {
-        for source in &self.source {
-            source.open()?;
-        }
-        let Self { limits, auth, tls, client, callbacks, subscriptions, measures, .. } = self;
-        if let Some(auth) = auth
-            && auth.keys.is_some() == auth.jwks.is_some()
-        {
-            return Err("[auth] expects `keys` (a file) or `jwks` (an address), one of the two".to_owned());
-        }
-        if !client.is_empty() && auth.is_none() && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none()) {
-            return Err(
-                "[[client]] expects [auth], or `client_ca` in [tls]: without them no client has a name"
-                    .to_owned(),
-            );
-        }
-        if tls.as_ref().is_some_and(|tls| tls.require_client_certificate && tls.client_ca.is_none()) {
-            return Err("`require_client_certificate` expects `client_ca` beside it".to_owned());
-        }
-        for (key, number, least) in [
-            ("limits.body", limits.body, 1024),
-            ("limits.header", limits.header, 8192),
-            ("limits.uri", limits.uri, 256),
-            ("limits.connections", limits.connections, 1),
-            ("limits.connections_per_address", limits.connections_per_address, 1),
-            ("callbacks.queue", callbacks.queue, 1),
-            ("subscriptions.periods", subscriptions.periods, 1),
-        ] {
-            if number < least {
-                return Err(format!("`{key}`: expected at least {least}, found {number}"));
-            }
-        }
-        for (key, time) in [
-            ("limits.head_time", limits.head_time),
-            ("limits.body_time", limits.body_time),
-            ("limits.write_time", limits.write_time),
-            ("callbacks.answer_time", callbacks.answer_time),
-            ("callbacks.retry", callbacks.retry),
-            ("measures.period", measures.period),
-        ] {
-            if time < Duration::from_millis(1) {
-                return Err(format!("`{key}`: expected at least 1ms, found {time:?}"));
-            }
-        }
-        if let Some(root) = &self.api_root
-            && !matches!(root.scheme(), "http" | "https")
-        {
-            return Err(format!("`api_root`: expected http:// or https://, found {root}"));
-        }
-        if self.auth.is_none() && tls.as_ref().is_none_or(|tls| !tls.require_client_certificate) {
-            let local = self.listen.ip().is_loopback();
-            if !local {
-                return Err(format!(
-                    "`listen` = {}: expected [auth], or [tls] with `require_client_certificate`, \
-                     because anybody who reaches this address could read where users are; or listen on 127.0.0.1",
-                    self.listen
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Files are named relative to the configuration's folder.
-    fn relative_to(&mut self, folder: &Path) {
-        let resolve = |path: &mut PathBuf| *path = folder.join(&path);
-        self.data.iter_mut().for_each(resolve);
-        if let Some(tls) = &mut self.tls {
-            resolve(&mut tls.certificate);
-            resolve(&mut tls.key);
-            tls.client_ca.iter_mut().for_each(resolve);
-        }
-        if let Some(auth) = &mut self.auth {
-            auth.keys.iter_mut().for_each(resolve);
-        }
-        self.callbacks.ca.iter_mut().for_each(resolve);
-        self.source.iter_mut().filter_map(|source| source.replay.as_mut()).for_each(resolve);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_empty_file_is_the_defaults() {
-        let config = Config::parse("rnis.toml", "").unwrap();
-        assert_eq!((config.listen.port(), config.version), (8012, Version::V221));
-        let some = "version = \"2.1.1\"\n[callbacks]\nallow = [\"10.0.0.0/8\"]\nretry = \"250ms\"\n[limits]\nbody = \"16KB\"";
-        let config = Config::parse("rnis.toml", some).unwrap();
-        assert_eq!(config.version, Version::V211);
-        assert_eq!(
-            (config.callbacks.retry, config.limits.body, config.callbacks.allow.len()),
-            (Duration::from_millis(250), 16_000, 1)
-        );
-    }
-
-    #[test]
-    fn errors_name_the_file_the_line_and_the_key() {
-        for (text, expected) in [
-            ("lisen = \"127.0.0.1:1\"", &["rnis.toml, line 1", "lisen", "listen"][..]),
-            ("\n[limits]\nbody = 7", &["line 3", "`body`"]),
-            ("\n[limits]\nbody = \"7\"", &["line 3", "`body`"]),
-            ("[callbacks]\n\nretry = \"1 fortnight\"", &["line 3", "`retry`"]),
-            ("[callbacks]\nallow = [\"10.0.0.0/40\"]", &["line 2", "`allow`"]),
-            ("listen = ", &["line 1", "`listen`"]),
-            ("version = \"3\"", &["line 1", "`version`", "2.2.1"]),
-            ("[limits]\nuri = \"1B\"", &["limits.uri", "at least 256"]),
-            ("[auth]\nissuer = \"a\"", &["rnis.toml", "`keys`", "`jwks`"]),
-            ("[[source]]\nname = \"a\"", &["[[source]]", "`lines`", "`replay`"]),
-            ("[[source]]\nlines = \"a\"", &["unix:PATH"]),
-            ("[[source]]\nsrsran = \"ws://a:1\"", &["[[source.cell]]"]),
-            (
-                "[[source]]\nsrsran = \"ws://a:1\"\n[[source.cell]]\npci = 1\ncell = 0\nprbs = 0\ntechnology = \"nr\"\n\
-                 ecgi = { cellId = \"1\", plmn = { mcc = \"001\", mnc = \"01\" } }",
-                &["pci 1", "prbs", "1 to 3300"],
-            ),
-            ("[[client]]\nid = \"a\"", &["[[client]]", "[auth]"]),
-            ("listen = \"0.0.0.0:80\"", &["`listen`", "[auth]", "127.0.0.1"]),
-        ] {
-            let error = Config::parse("rnis.toml", text).unwrap_err().to_string();
-            for part in expected {
-                assert!(error.contains(part), "{text:?}: {error}");
-            }
-        }
-    }
 }

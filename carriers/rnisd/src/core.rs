@@ -1,30 +1,104 @@
 //! What updates change, and who has to be notified: between the sources' threads and the requests.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use ranpace_rnis::etsi::{Notification, TimeStamp};
+use ranpace_rnis::etsi::vendor::Transport;
+use ranpace_rnis::etsi::{Notification, Subscription, TimeStamp};
 use ranpace_units::{Span, Time};
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::clock::{self, TimeOfDay};
-use crate::config::Config;
+use crate::config::{Config, Version};
 use crate::deliver::client::Client;
 use crate::deliver::guard::Guard;
-use crate::feed_port::{FeedPort, FeedScope};
+use crate::feed_port::{FeedPort, FeedRefused, FeedScope};
 use crate::metrics::{Metrics, Outcome, SourceLabels};
-use crate::source::Update;
+use crate::queue::{Change, Queue};
+use crate::source::{Counters, Update};
 use crate::state::{Happened, Registry, State};
-use crate::store::Store;
-use crate::subscriptions::{Delivery, Entry, Subscriptions};
+use crate::store::{Kept, Loaded, Store, StoreError};
+use crate::subscriptions::{Delivery, Entry, Subscriptions, Wanted, WantedError};
+use crate::viewer::Viewer;
 
 /// Occurrences that wait for a slow reader of server-sent events before it misses some.
 const EVENTS: usize = 1024;
 /// How often what waits is kept. What came since then, and was not delivered, is lost with a crash: its numbers are left out.
 const KEEP: Duration = Duration::from_millis(50);
-/// Numbers left out after a crash, for the notifications that may have been lost with it.
-pub(crate) const LEFT_OUT: u64 = 1_000;
+/// Numbers left out after a restart: the gap tells a subscriber that it may have missed something, and no number that was
+/// delivered but not yet kept is used again. At a notification each millisecond they last 17 minutes. Ours.
+const LEFT_OUT: u64 = 1 << 20;
+
+/// Longest body of an endpoint's answer to a notification, in bytes: it should be empty. Ours.
+const LONGEST_ANSWER: usize = 4 << 10;
+
+/// A subscription that is asked for.
+#[derive(Debug)]
+pub struct Asked {
+    /// Who asks.
+    pub owner: String,
+    /// What it may see.
+    pub viewer: Viewer,
+    /// Version of the standard.
+    pub version: Version,
+    /// What it asks for.
+    pub wanted: Wanted,
+    /// Where datagrams go, if they do.
+    pub destination: Option<SocketAddr>,
+    /// The secret of a web socket's address, should it need a new one.
+    pub secret: Option<String>,
+}
+
+/// Why a subscription was not added, changed or ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PutError {
+    /// There is none: 404.
+    #[error("there is no subscription {0}")]
+    Gone(u64),
+    /// It has another revision: 412.
+    #[error("its ETag is {0}")]
+    Changed(String),
+    /// A bound is reached: 429.
+    #[error("expected at most {most_own} subscriptions of a client and {most} of all, found {own} and {all}")]
+    TooMany {
+        /// Of this client.
+        own: usize,
+        /// The bound of a client.
+        most_own: usize,
+        /// Of all.
+        all: usize,
+        /// The bound of all.
+        most: usize,
+    },
+    /// Too many different periods: 422.
+    #[error("period_us: expected one of the {0} periods in use, or fewer periods")]
+    Periods(usize),
+    /// It is no subscription.
+    #[error(transparent)]
+    Wanted(#[from] WantedError),
+    /// The feed refused: 422.
+    #[error(transparent)]
+    Feed(#[from] FeedRefused),
+    /// The disk: 500.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A source, as others see it.
+#[derive(Debug)]
+pub struct SourceStatus {
+    /// Its name, in metrics and the log.
+    pub labels: SourceLabels,
+    /// What it counts.
+    pub counters: Arc<Counters>,
+    /// Whether it has ended for good: a recording that was played, or a failure.
+    pub ended: AtomicBool,
+}
 
 /// The server's inside.
 pub struct Core {
@@ -36,6 +110,8 @@ pub struct Core {
     pub state: Mutex<State>,
     /// Subscriptions.
     pub subscriptions: Subscriptions,
+    /// Held while one is added, changed or ended, so that bounds and revisions are those of one moment, in memory and on the disk.
+    changing: Mutex<()>,
     /// Counters.
     pub metrics: Metrics,
     /// Requests to others.
@@ -50,6 +126,12 @@ pub struct Core {
     pub events: broadcast::Sender<Arc<Happened>>,
     /// When the sources last said something.
     last_update: AtomicU64,
+    /// The sources.
+    pub sources: Vec<SourceStatus>,
+    /// Cancelled when the server stops.
+    pub stop: CancellationToken,
+    /// What is waited for when the server stops: connections, and the registration at a platform.
+    pub tasks: TaskTracker,
 }
 
 impl std::fmt::Debug for Core {
@@ -69,21 +151,43 @@ impl Core {
     /// # Errors
     ///
     /// If the store, the certificates of callbacks or the clock cannot be read.
-    pub fn new(config: Config, mut feed: Option<Box<dyn FeedPort>>) -> Result<Arc<Self>, String> {
+    pub fn new(
+        config: Config,
+        sources: Vec<SourceStatus>,
+        mut feed: Option<Box<dyn FeedPort>>,
+    ) -> Result<Arc<Self>, String> {
         let clock = TimeOfDay::read().map_err(|error| error.to_string())?;
         let guard = Guard::new(config.callbacks.allow.clone());
         let client =
-            Client::new(guard.clone(), config.callbacks.ca.as_deref(), config.callbacks.answer_time)?;
+            Client::new(guard.clone(), config.callbacks.ca.as_deref(), config.callbacks.answer_time)?
+                .with_longest(LONGEST_ANSWER);
         let store = config.data.as_deref().map(Store::open).transpose().map_err(|error| error.to_string())?;
-        let (loaded, next) = match &store {
+        let (mut loaded, next) = match &store {
             Some(store) => store.load().map_err(|error| error.to_string())?,
             None => (Vec::new(), 1),
         };
         let subscriptions = Subscriptions::new(next);
-        for (mut kept, items) in loaded {
+        for one in &mut loaded {
+            one.number += LEFT_OUT;
+        }
+        if let Some(store) = &store {
+            // Before any of these numbers is used: a second crash must not bring them again.
+            let kept = |one: &Loaded| {
+                let Loaded { ref items, number, missed, .. } = *one;
+                let first = items.first().map_or(number + 1, |item| item.number);
+                (one.kept.id, Change { first, added: Vec::new(), number, missed })
+            };
+            let kept: Vec<(u64, Change)> = loaded.iter().map(kept).collect();
+            store.keep(kept.iter().map(|(id, change)| (*id, change))).map_err(|error| error.to_string())?;
+        }
+        for Loaded { mut kept, items, number, missed } in loaded {
             let id = kept.id;
-            kept.number += LEFT_OUT;
-            match Entry::of(kept, config.callbacks.queue, items) {
+            // What the configuration says of its owner may have changed.
+            if let Some(viewer) = config.viewer(&kept.owner) {
+                kept.viewer = viewer;
+            }
+            let queue = Arc::new(Queue::new(config.callbacks.queue, number, missed, items));
+            match Entry::of(kept, queue) {
                 Ok(mut entry) => {
                     if entry.delivery == Delivery::Feed
                         && let Some(feed) = &mut feed
@@ -107,6 +211,7 @@ impl Core {
             feed: Mutex::new(feed),
             state: Mutex::new(State::new(period, clock)),
             subscriptions,
+            changing: Mutex::default(),
             metrics: Metrics::default(),
             client,
             guard,
@@ -114,6 +219,9 @@ impl Core {
             root: RwLock::new(String::new()),
             events: broadcast::channel(EVENTS).0,
             last_update: AtomicU64::new(0),
+            sources,
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
             config,
         };
         Ok(Arc::new(core))
@@ -234,6 +342,9 @@ impl Core {
         let now = self.time_stamp();
         let now_ns = crate::subscriptions::nanos(now);
         let notice = u64::try_from(self.config.subscriptions.expiry_notice.as_nanos()).unwrap_or(u64::MAX);
+        // A change that is under way may move an end.
+        let _alone = lock(&self.changing);
+        let mut over = Vec::new();
         for entry in self.subscriptions.list() {
             let Some(deadline) = entry.deadline.map(crate::subscriptions::nanos) else { continue };
             if now_ns.saturating_add(notice) >= deadline && !entry.noticed.swap(true, Ordering::Relaxed) {
@@ -244,9 +355,10 @@ impl Core {
             }
             if now_ns >= deadline {
                 tracing::info!(subscription = entry.id, "a subscription has expired");
-                self.end(entry.id);
+                over.push(entry.id);
             }
         }
+        self.end(&over);
         let (cells, users, bearers) = self.state().counts();
         self.metrics.cells.set(cells as i64);
         self.metrics.users.set(users as i64);
@@ -254,37 +366,165 @@ impl Core {
         self.metrics.subscriptions.set(self.subscriptions.counts("").0 as i64);
     }
 
-    /// Ends a subscription; false if there is none. Returns before the store has forgotten it only if there is no store.
-    pub fn end(&self, id: u64) -> bool {
-        let Some(entry) = self.subscriptions.remove(id) else { return false };
-        if entry.delivery == Delivery::Feed
+    /// Adds a subscription, or changes the one with this number, and returns it when it is on the disk, with the number of the reader
+    /// that shall deliver it. `is_right` is asked about the present revision.
+    ///
+    /// # Errors
+    ///
+    /// If a bound is reached, the present revision is not the right one, or the feed or the store refuses.
+    pub fn put(
+        &self,
+        asked: Asked,
+        change: Option<(u64, &dyn Fn(&Entry) -> bool)>,
+    ) -> Result<(Arc<Entry>, u64), PutError> {
+        let _alone = lock(&self.changing);
+        let Asked { owner, viewer, version, wanted, destination, secret } = asked;
+        let limits = &self.config.subscriptions;
+        let before = match change {
+            Some((id, is_right)) => {
+                let before = self.subscriptions.get(id).ok_or(PutError::Gone(id))?;
+                if !is_right(&before) {
+                    return Err(PutError::Changed(before.etag()));
+                }
+                Some(before)
+            }
+            None => {
+                let (all, own) = self.subscriptions.counts(&owner);
+                if all >= limits.most || own >= limits.most_per_client {
+                    let (most, most_own) = (limits.most, limits.most_per_client);
+                    return Err(PutError::TooMany { own, most_own, all, most });
+                }
+                None
+            }
+        };
+        if let Subscription::VendorTtiMeas(records) = &wanted.subscription
+            && wanted.feed().is_none()
+        {
+            let (is_there, count) = self.subscriptions.periods(Span::from_micros(records.period_us));
+            if !is_there && count >= limits.periods {
+                return Err(PutError::Periods(limits.periods));
+            }
+        }
+        let secret = match before.as_ref().map(|before| &before.delivery) {
+            Some(Delivery::WebSocket(known)) if wanted.websocket => Some(known.clone()),
+            _ => secret.filter(|_| wanted.websocket),
+        };
+        let test = wanted.test;
+        let kept = Kept {
+            id: before.as_ref().map_or_else(|| self.subscriptions.number(), |before| before.id),
+            owner,
+            viewer,
+            version,
+            body: wanted.body,
+            secret,
+            feed: before.as_ref().and_then(|before| before.feed.clone()),
+            revision: before.as_ref().map_or(1, |before| before.revision + 1),
+        };
+        let queue = match &before {
+            Some(before) => Arc::clone(&before.queue),
+            None => Arc::new(Queue::new(self.config.callbacks.queue, 0, 0, [])),
+        };
+        let mut entry = Entry::of(kept, queue)?;
+        if entry.delivery == Delivery::Feed {
+            self.open_feed(&mut entry, destination)?;
+        } else if let Some(before) = before.filter(|before| before.delivery == Delivery::Feed)
             && let Some(feed) = self.feed().as_mut()
         {
-            feed.close(id);
+            feed.close(before.id);
         }
         if let Some(store) = &self.store
-            && let Err(error) = store.remove(id)
+            && let Err(error) = store.put(&entry.kept())
         {
             self.metrics.store_failures.inc();
-            tracing::error!(subscription = id, %error, "a subscription could not be removed from the disk");
+            if entry.delivery == Delivery::Feed
+                && let Some(feed) = self.feed().as_mut()
+            {
+                feed.close(entry.id);
+            }
+            return Err(PutError::Store(error));
         }
-        true
+        let entry = Arc::new(entry);
+        if test {
+            let href = format!("{}/{}", self.subscriptions_href(), entry.id);
+            entry.queue.push(entry.render(&Notification::Test(Default::default()), &href));
+        }
+        let reader = self.subscriptions.insert(Arc::clone(&entry));
+        Ok((entry, reader))
+    }
+
+    /// Opens a subscription to the feed, or opens it anew.
+    fn open_feed(&self, entry: &mut Entry, destination: Option<SocketAddr>) -> Result<(), PutError> {
+        let clock = TimeOfDay::read().map_err(|error| FeedRefused::System(error.to_string()))?;
+        let Some(mut asked) = crate::api::vendor::feed_subscription(entry, destination, clock) else {
+            return Ok(());
+        };
+        asked.scope = self.scope(entry);
+        let mut feed = self.feed();
+        let Some(feed) = feed.as_mut() else {
+            let name =
+                if asked.transport == Transport::SharedMemory { "shared-memory" } else { "udp-binary" };
+            return Err(FeedRefused::NoSuchTransport(name).into());
+        };
+        if entry.revision > 1 {
+            feed.close(entry.id);
+        }
+        entry.feed = Some(feed.open(&asked, entry.feed.as_ref())?);
+        Ok(())
+    }
+
+    /// Ends a subscription if `is_right` says so of its present revision; what waits is not delivered. Returns when the store has
+    /// forgotten it.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or it has another revision.
+    pub fn delete(&self, id: u64, is_right: &dyn Fn(&Entry) -> bool) -> Result<(), PutError> {
+        let _alone = lock(&self.changing);
+        let entry = self.subscriptions.get(id).ok_or(PutError::Gone(id))?;
+        if !is_right(&entry) {
+            return Err(PutError::Changed(entry.etag()));
+        }
+        entry.queue.clear();
+        self.end(&[id]);
+        Ok(())
+    }
+
+    /// Ends subscriptions, in memory and on the disk.
+    fn end(&self, ids: &[u64]) {
+        let ended: Vec<u64> = ids
+            .iter()
+            .filter_map(|id| self.subscriptions.remove(*id))
+            .map(|entry| {
+                if entry.delivery == Delivery::Feed
+                    && let Some(feed) = self.feed().as_mut()
+                {
+                    feed.close(entry.id);
+                }
+                entry.id
+            })
+            .collect();
+        if let Some(store) = &self.store
+            && !ended.is_empty()
+            && let Err(error) = store.remove(&ended)
+        {
+            self.metrics.store_failures.inc();
+            tracing::error!(subscriptions = ?ended, %error, "ended subscriptions could not be removed from the disk");
+        }
     }
 
     /// Keeps what has changed; called again and again by a thread of its own, and once at the end.
     pub fn keep(&self) {
         let Some(store) = &self.store else { return };
-        let change = |entry: &Arc<Entry>| {
-            let (items, counts) = entry.queue.changes()?;
-            Some((entry.id, items, counts.number, counts.missed))
-        };
-        let changes: Vec<_> = self.subscriptions.list().iter().filter_map(change).collect();
+        let changes = self.subscriptions.changes();
         if changes.is_empty() {
             return;
         }
-        if let Err(error) = store.keep_waiting(&changes) {
-            self.metrics.store_failures.inc();
-            tracing::error!(%error, "what waits could not be kept");
+        match store.keep(changes.iter().map(|(entry, change)| (entry.id, change))) {
+            Ok(()) => changes.iter().for_each(|(entry, change)| entry.queue.was_kept(change)),
+            Err(error) => {
+                self.metrics.store_failures.inc();
+                tracing::error!(%error, "what waits could not be kept");
+            }
         }
     }
 

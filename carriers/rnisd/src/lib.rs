@@ -43,4 +43,4 @@ pub mod viewer;
 
 // What its users need beside it, in the same versions.
 #[cfg(feature = "server")]
-pub use {futures_util, tokio, tokio_tungstenite, url};
+pub use {bytes, futures_util, http_body_util, hyper, ipnet, tokio, tokio_tungstenite, url};

@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use url::Url;
 
 use crate::config::Mp1;
@@ -90,12 +89,11 @@ impl Platform {
     }
 }
 
-/// Keeps the service registered, until `stop` changes; then removes it.
-pub async fn run(core: Arc<Core>, mp1: Mp1, mut stop: watch::Receiver<bool>) {
-    // The operator names the platform's address: any may be meant.
-    let everywhere = ["0.0.0.0/0", "::/0"].iter().filter_map(|net| net.parse().ok()).collect();
+/// Keeps the service registered, until the server stops; then removes it.
+pub async fn run(core: Arc<Core>, mp1: Mp1) {
     let callbacks = &core.config.callbacks;
-    let client = match Client::new(Guard::new(everywhere), callbacks.ca.as_deref(), callbacks.answer_time) {
+    // The operator names the platform's address.
+    let client = match Client::new(Guard::everywhere(), callbacks.ca.as_deref(), callbacks.answer_time) {
         Ok(client) => client,
         Err(error) => {
             tracing::error!(%error, "no registration at the platform");
@@ -136,7 +134,7 @@ pub async fn run(core: Arc<Core>, mp1: Mp1, mut stop: watch::Receiver<bool>) {
         };
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            _ = stop.changed() => break,
+            () = core.stop.cancelled() => break,
         }
     }
     if let Some(url) = at

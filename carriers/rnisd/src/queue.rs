@@ -2,8 +2,12 @@
 //!
 //! Notifications of the standard wait in order, each with a number, until they are delivered; when too many wait, the oldest are
 //! dropped and counted. Records never wait: the newest replaces the one before, which is counted, too.
+//!
+//! All revisions of a subscription share one queue, so that a change of the subscription loses no notification and repeats no number.
+//! One reader at a time delivers from it: a newer one ends the older.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -40,14 +44,42 @@ pub struct Counts {
     pub waiting: usize,
 }
 
+/// What a store lacks of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Nothing before this number waits any more.
+    pub first: u64,
+    /// Notifications that were added, by number.
+    pub added: Vec<Item>,
+    /// The number of the latest notification.
+    pub number: u64,
+    /// Notifications and records that were missed.
+    pub missed: u64,
+}
+
+/// What a store has of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct KeptSoFar {
+    first: u64,
+    number: u64,
+    missed: u64,
+}
+
 #[derive(Debug, Default)]
 struct Inner {
+    /// By number, ascending. They leave from the front only.
     items: VecDeque<Item>,
     due: BTreeSet<u16>,
     counts: Counts,
     closed: bool,
-    /// Whether something has changed since it was last kept.
-    dirty: bool,
+    kept: KeptSoFar,
+}
+
+impl Inner {
+    fn so_far(&self) -> KeptSoFar {
+        let Counts { number, missed, .. } = self.counts;
+        KeptSoFar { first: self.items.front().map_or(number + 1, |item| item.number), number, missed }
+    }
 }
 
 /// The queue of one subscriber.
@@ -56,14 +88,17 @@ pub struct Queue {
     inner: Mutex<Inner>,
     most: usize,
     wake: Notify,
+    /// Number of the latest reader.
+    reader: AtomicU64,
 }
 
 impl Queue {
-    /// An empty queue for `most` notifications; the next one has the number after `number`.
+    /// A queue for `most` notifications in which these wait, by number, as a store has them; the next one has the number after `number`.
     pub fn new(most: usize, number: u64, missed: u64, items: impl IntoIterator<Item = Item>) -> Self {
         let counts = Counts { number, missed, ..Counts::default() };
-        let inner = Inner { items: items.into_iter().collect(), counts, ..Inner::default() };
-        Self { inner: Mutex::new(inner), most: most.max(1), wake: Notify::new() }
+        let mut inner = Inner { items: items.into_iter().collect(), counts, ..Inner::default() };
+        inner.kept = inner.so_far();
+        Self { inner: Mutex::new(inner), most: most.max(1), wake: Notify::new(), reader: AtomicU64::new(0) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -79,12 +114,12 @@ impl Queue {
         inner.counts.number += 1;
         let item = Item { number: inner.counts.number, body };
         let is_full = inner.items.len() >= self.most;
-        if is_full {
+        // More than one only if the configuration allows fewer than before.
+        while inner.items.len() >= self.most {
             inner.items.pop_front();
             inner.counts.missed += 1;
         }
         inner.items.push_back(item);
-        inner.dirty = true;
         drop(inner);
         self.wake.notify_one();
         is_full
@@ -120,7 +155,6 @@ impl Queue {
     pub fn number_record(&self) -> u64 {
         let mut inner = self.lock();
         inner.counts.number += 1;
-        inner.dirty = true;
         inner.counts.number
     }
 
@@ -130,7 +164,6 @@ impl Queue {
         let before = inner.items.len();
         inner.items.retain(|item| item.number > number);
         inner.counts.delivered += (before - inner.items.len()) as u64;
-        inner.dirty = true;
     }
 
     /// Records were delivered.
@@ -138,13 +171,12 @@ impl Queue {
         self.lock().counts.delivered += 1;
     }
 
-    /// The notification with this number is given up.
+    /// All notifications up to this number are given up.
     pub fn give_up(&self, number: u64) {
         let mut inner = self.lock();
         let before = inner.items.len();
-        inner.items.retain(|item| item.number != number);
+        inner.items.retain(|item| item.number > number);
         inner.counts.missed += (before - inner.items.len()) as u64;
-        inner.dirty = true;
     }
 
     /// Records could not be delivered.
@@ -161,13 +193,14 @@ impl Queue {
     /// The subscription has ended: what waits may still be delivered, nothing is added.
     pub fn close(&self) {
         self.lock().closed = true;
-        self.wake.notify_one();
+        self.wake();
     }
 
-    /// Takes all that waits, for a queue that continues this one.
-    pub fn take(&self) -> (Vec<Item>, Counts) {
+    /// Discards what waits: nobody wants it any more.
+    pub fn clear(&self) {
         let mut inner = self.lock();
-        (std::mem::take(&mut inner.items).into(), inner.counts)
+        inner.items.clear();
+        inner.due.clear();
     }
 
     /// Whether the subscription has ended.
@@ -175,20 +208,46 @@ impl Queue {
         self.lock().closed
     }
 
+    /// Begins to read, and returns the number of this reader. Readers before are woken, and find in [`Self::is_read_by`] that they
+    /// were replaced.
+    pub fn begin_reading(&self) -> u64 {
+        let reader = self.reader.fetch_add(1, Ordering::SeqCst) + 1;
+        self.wake();
+        reader
+    }
+
+    /// Whether this reader is still the latest.
+    pub fn is_read_by(&self, reader: u64) -> bool {
+        self.reader.load(Ordering::SeqCst) == reader
+    }
+
     /// Returns when something may have changed.
     pub async fn wait(&self) {
         self.wake.notified().await;
     }
 
-    /// Lets whoever waits look again.
-    pub fn wake(&self) {
+    /// Lets everybody who waits look again, and the next one who would wait.
+    fn wake(&self) {
+        self.wake.notify_waiters();
         self.wake.notify_one();
     }
 
-    /// What waits and the counters, if they have changed since the last call.
-    pub fn changes(&self) -> Option<(Vec<Item>, Counts)> {
-        let mut inner = self.lock();
-        std::mem::take(&mut inner.dirty).then(|| (inner.items.iter().cloned().collect(), inner.counts))
+    /// What a store lacks; `None` if it lacks nothing.
+    pub fn change(&self) -> Option<Change> {
+        let inner = self.lock();
+        let now = inner.so_far();
+        if now == inner.kept {
+            return None;
+        }
+        let begin = inner.items.partition_point(|item| item.number <= inner.kept.number);
+        let added = inner.items.range(begin..).cloned().collect();
+        Some(Change { first: now.first, added, number: now.number, missed: now.missed })
+    }
+
+    /// A store has this change now.
+    pub fn was_kept(&self, change: &Change) {
+        let Change { first, number, missed, .. } = *change;
+        self.lock().kept = KeptSoFar { first, number, missed };
     }
 }
 
@@ -210,10 +269,41 @@ mod tests {
         queue.delivered(12);
         queue.give_up(13);
         assert_eq!(queue.counts(), Counts { number: 13, delivered: 1, missed: 2, waiting: 0 });
-        assert_eq!(queue.changes().map(|(items, _)| items.len()), Some(0));
-        assert_eq!(queue.changes(), None);
         queue.close();
         assert!(!queue.push(Bytes::new()) && queue.next().is_none() && queue.is_closed());
+    }
+
+    #[test]
+    fn a_store_is_told_what_it_lacks_until_it_has_it() {
+        let queue = Queue::new(3, 0, 0, []);
+        assert_eq!(queue.change(), None);
+        for text in ["a", "b"] {
+            queue.push(Bytes::from(text));
+        }
+        let numbers = |change: &Change| change.added.iter().map(|item| item.number).collect::<Vec<_>>();
+        let first = queue.change().unwrap();
+        assert_eq!((first.first, numbers(&first), first.number), (1, vec![1, 2], 2));
+        // The store failed: it is told again, with what came since.
+        queue.push(Bytes::from("c"));
+        queue.delivered(1);
+        let second = queue.change().unwrap();
+        assert_eq!((second.first, numbers(&second), second.number), (2, vec![2, 3], 3));
+        queue.was_kept(&second);
+        assert_eq!(queue.change(), None);
+        // What was delivered before it was kept is never kept.
+        queue.push(Bytes::from("d"));
+        queue.delivered(4);
+        let third = queue.change().unwrap();
+        assert_eq!((third.first, numbers(&third), third.number), (5, vec![], 4));
+    }
+
+    #[test]
+    fn a_newer_reader_replaces_the_older() {
+        let queue = Queue::new(1, 0, 0, []);
+        let older = queue.begin_reading();
+        assert!(queue.is_read_by(older));
+        let newer = queue.begin_reading();
+        assert!(!queue.is_read_by(older) && queue.is_read_by(newer));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The server: its listener, its sources' threads, and its end.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -11,13 +11,14 @@ use axum::Router;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use crate::api::{Api, Peer};
 use crate::auth::Authenticator;
 use crate::config::Config;
-use crate::core::Core;
+use crate::core::{Core, SourceStatus};
 use crate::feed_port::FeedPort;
 use crate::metrics::SourceLabels;
 use crate::slow::WriteTimeout;
@@ -31,6 +32,12 @@ const EXPIRE: Duration = Duration::from_millis(100);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time for requests to end when the server stops. Ours.
 const GRACE: Duration = Duration::from_secs(3);
+/// How often it is looked whether sources are connected. Ours.
+const WATCH: Duration = Duration::from_millis(200);
+/// A source that is not connected this long after the start is reported. Ours.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Messages of a source that cannot be read are reported at most this often. Ours.
+const COMPLAIN: Duration = Duration::from_secs(10);
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +73,6 @@ pub struct NamedSource {
 pub struct Server {
     core: Arc<Core>,
     address: SocketAddr,
-    stop: watch::Sender<bool>,
     stopped: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     runtime: Option<tokio::runtime::Runtime>,
@@ -90,7 +96,13 @@ impl Server {
             .map_err(ServeError::Thread)?;
         let acceptor = config.tls.as_ref().map(tls::acceptor).transpose().map_err(ServeError::Setup)?;
         let auth = Authenticator::new(&config).map_err(ServeError::Setup)?;
-        let core = Core::new(config, feed).map_err(ServeError::Setup)?;
+        let status = |named: &NamedSource| SourceStatus {
+            labels: SourceLabels { source: named.name.clone() },
+            counters: named.source.counters(),
+            ended: AtomicBool::new(false),
+        };
+        let statuses = sources.iter().map(status).collect();
+        let core = Core::new(config, statuses, feed).map_err(ServeError::Setup)?;
         let address = core.config.listen;
         let listener = runtime
             .block_on(TcpListener::bind(address))
@@ -99,7 +111,6 @@ impl Server {
         let scheme = if acceptor.is_some() { "https" } else { "http" };
         let root = core.config.api_root.as_ref().map(ToString::to_string);
         core.set_root(&root.unwrap_or_else(|| format!("{scheme}://{address}")));
-        let (stop, stopping) = watch::channel(false);
         let stopped = Arc::new(AtomicBool::new(false));
         let api = Api::new(Arc::clone(&core), auth);
         let router = api.router();
@@ -107,21 +118,27 @@ impl Server {
             let _inside = runtime.enter();
             for entry in core.subscriptions.list() {
                 if let Delivery::Callback(url) = &entry.delivery {
-                    let (core, entry) = (Arc::clone(&core), Arc::clone(&entry));
-                    tokio::spawn(crate::deliver::callback::run(core, entry, url.clone()));
+                    let (core, reader) = (Arc::clone(&core), entry.queue.begin_reading());
+                    tokio::spawn(crate::deliver::callback::run(
+                        core,
+                        Arc::clone(&entry),
+                        url.clone(),
+                        reader,
+                    ));
                 }
             }
-            tokio::spawn(expire(Arc::clone(&core), stopping.clone()));
+            tokio::spawn(expire(Arc::clone(&core)));
+            tokio::spawn(watch_sources(Arc::clone(&core)));
             if let Some(of) = core.config.mp1.clone() {
-                tokio::spawn(mp1::run(Arc::clone(&core), of, stopping.clone()));
+                core.tasks.spawn(mp1::run(Arc::clone(&core), of));
             }
-            tokio::spawn(accept(listener, acceptor, router, Arc::clone(&core), stopping));
+            tokio::spawn(accept(listener, acceptor, router, Arc::clone(&core)));
         }
         let mut threads = Vec::new();
-        for (number, NamedSource { name, source }) in sources.into_iter().enumerate() {
+        for (number, NamedSource { source, .. }) in sources.into_iter().enumerate() {
             let (core, stopped) = (Arc::clone(&core), Arc::clone(&stopped));
             let thread = std::thread::Builder::new().name(format!("source {number}"));
-            let thread = thread.spawn(move || run_source(&core, number, name, source, &stopped));
+            let thread = thread.spawn(move || run_source(&core, number, source, &stopped));
             threads.push(thread.map_err(ServeError::Thread)?);
         }
         if core.store.is_some() {
@@ -135,7 +152,7 @@ impl Server {
             threads.push(thread.map_err(ServeError::Thread)?);
         }
         tracing::info!(%address, root = core.root(), "listening");
-        Ok(Self { core, address, stop, stopped, threads, runtime: Some(runtime) })
+        Ok(Self { core, address, stopped, threads, runtime: Some(runtime) })
     }
 
     /// The address of the interface.
@@ -152,17 +169,14 @@ impl Server {
     pub fn core(&self) -> &Arc<Core> {
         &self.core
     }
-
-    /// Whether all sources have ended by themselves.
-    pub fn has_ended(&self) -> bool {
-        self.threads.iter().all(JoinHandle::is_finished)
-    }
 }
 
 impl Drop for Server {
+    /// Lets requests end, removes the registration at a platform, and keeps what waits.
     fn drop(&mut self) {
-        // Nobody is left to hear it only if the runtime is gone.
-        let _ = self.stop.send(true);
+        tracing::info!("stopping");
+        self.core.stop.cancel();
+        self.core.tasks.close();
         self.stopped.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
@@ -170,40 +184,79 @@ impl Drop for Server {
             }
         }
         if let Some(runtime) = self.runtime.take() {
+            let ended = runtime.block_on(async { tokio::time::timeout(GRACE, self.core.tasks.wait()).await });
+            if ended.is_err() {
+                tracing::warn!(after = ?GRACE, connections = self.core.tasks.len(), "connections were cut off");
+            }
             runtime.shutdown_timeout(GRACE);
         }
         self.core.keep();
     }
 }
 
-fn run_source(core: &Core, number: usize, name: String, mut source: Box<dyn Source>, stopped: &AtomicBool) {
-    let labels = SourceLabels { source: name };
-    let counters = source.counters();
-    let mut count = 0_u32;
-    let outcome = source.run(
-        &mut |update| {
-            core.update(number, &labels, update);
-            count = count.wrapping_add(1);
-            if count % 1024 == 1 {
-                core.metrics.left_out.get_or_create(&labels).set(counters.left_out() as i64);
-                core.metrics.connected.get_or_create(&labels).set(counters.is_connected().into());
-            }
-        },
-        stopped,
-    );
-    core.metrics.left_out.get_or_create(&labels).set(counters.left_out() as i64);
-    core.metrics.connected.get_or_create(&labels).set(0);
+fn run_source(core: &Core, number: usize, mut source: Box<dyn Source>, stopped: &AtomicBool) {
+    let status = &core.sources[number];
+    let labels = &status.labels;
+    let outcome = source.run(&mut |update| core.update(number, labels, update), stopped);
+    status.ended.store(true, Ordering::Relaxed);
     match outcome {
         Ok(()) => tracing::info!(source = labels.source, "a source has ended"),
         Err(error) => tracing::error!(source = labels.source, %error, "a source failed"),
     }
 }
 
-async fn expire(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
+/// Reports sources that are connected and lost, and messages that cannot be read.
+async fn watch_sources(core: Arc<Core>) {
+    /// What was reported of a source.
+    struct Reported {
+        is_connected: Option<bool>,
+        left_out: u64,
+        complained: Option<Instant>,
+    }
+    let none = |_: &SourceStatus| Reported { is_connected: None, left_out: 0, complained: None };
+    let mut reported: Vec<Reported> = core.sources.iter().map(none).collect();
+    let begun = Instant::now();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(WATCH) => {}
+            () = core.stop.cancelled() => return,
+        }
+        for (status, reported) in core.sources.iter().zip(&mut reported) {
+            let SourceStatus { labels, counters, ended } = status;
+            let (is_connected, left_out) = (counters.is_connected(), counters.left_out());
+            core.metrics.connected.get_or_create(labels).set(is_connected.into());
+            core.metrics.left_out.get_or_create(labels).set(left_out as i64);
+            let (source, reason) = (&labels.source, counters.complaint());
+            match (reported.is_connected, is_connected) {
+                (Some(true), true) | (Some(false), false) => {}
+                (_, true) => {
+                    tracing::info!(source, "a source is connected");
+                    reported.is_connected = Some(true);
+                }
+                (before, false) if before.is_some() || begun.elapsed() >= PATIENCE => {
+                    if !ended.load(Ordering::Relaxed) {
+                        let was = if before.is_some() { "lost" } else { "not there yet" };
+                        tracing::warn!(source, reason, "a source is {was}; it is tried again");
+                    }
+                    reported.is_connected = Some(false);
+                }
+                (_, false) => {}
+            }
+            let is_quiet = reported.complained.is_none_or(|at| at.elapsed() >= COMPLAIN);
+            if left_out > reported.left_out && is_quiet {
+                let messages = left_out - reported.left_out;
+                tracing::warn!(source, messages, reason, "messages of a source could not be read");
+                (reported.left_out, reported.complained) = (left_out, Some(Instant::now()));
+            }
+        }
+    }
+}
+
+async fn expire(core: Arc<Core>) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(EXPIRE) => {}
-            _ = stop.changed() => return,
+            () = core.stop.cancelled() => return,
         }
         let core = Arc::clone(&core);
         // The store may have to write.
@@ -218,8 +271,12 @@ async fn expire(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
 struct PerAddress(Mutex<HashMap<IpAddr, usize>>);
 
 impl PerAddress {
-    /// Counts one more; `None` if there are too many.
+    /// Counts one more; `None` if there are too many. Of IPv6, all addresses of a host's network (64 bits) count as one.
     fn enter(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<Inside> {
+        let address = match address.to_canonical() {
+            IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+            address => address,
+        };
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();
         if *count >= most {
@@ -248,20 +305,14 @@ impl Drop for Inside {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    acceptor: Option<TlsAcceptor>,
-    router: Router,
-    core: Arc<Core>,
-    mut stop: watch::Receiver<bool>,
-) {
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, router: Router, core: Arc<Core>) {
     let limits = &core.config.limits;
     let all = Arc::new(Semaphore::new(limits.connections));
     let per_address = Arc::new(PerAddress::default());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stop.changed() => return,
+            () = core.stop.cancelled() => return,
         };
         let (stream, address) = match accepted {
             Ok(accepted) => accepted,
@@ -279,7 +330,8 @@ async fn accept(
             continue;
         };
         let (core, router, acceptor) = (Arc::clone(&core), router.clone(), acceptor.clone());
-        tokio::spawn(async move {
+        let tasks = core.tasks.clone();
+        tasks.spawn(async move {
             core.metrics.connections.inc();
             serve(stream, address, acceptor, router, &core).await;
             core.metrics.connections.dec();
@@ -320,13 +372,20 @@ where
 {
     let limits = &core.config.limits;
     let router = router.layer(axum::Extension(peer));
-    let outcome = hyper::server::conn::http1::Builder::new()
+    let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
         .max_buf_size(limits.header)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
-        .with_upgrades()
-        .await;
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let outcome = tokio::select! {
+        outcome = connection.as_mut() => outcome,
+        () = core.stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
     if let Err(error) = outcome {
         if error.is_timeout() {
             core.metrics.cut_off.inc();

@@ -42,6 +42,8 @@ pub struct Registry {
     cells: HashMap<(usize, u16), u16>,
     users: HashMap<(usize, u32), u32>,
     by_id: HashMap<(u8, String), u32>,
+    /// The inverse of `by_id`.
+    ids: HashMap<u32, Vec<(u8, String)>>,
     next_user: u32,
 }
 
@@ -141,8 +143,13 @@ impl Registry {
         };
         self.users.insert((source, user.user), number);
         // Identifiers that it no longer has may become another user's.
-        self.by_id.retain(|_, of| *of != number);
-        self.by_id.extend(user.ids.iter().map(|id| (key(id), number)));
+        let ids: Vec<(u8, String)> = user.ids.iter().map(key).collect();
+        for id in self.ids.insert(number, ids.clone()).unwrap_or_default() {
+            if self.by_id.get(&id) == Some(&number) {
+                self.by_id.remove(&id);
+            }
+        }
+        self.by_id.extend(ids.into_iter().map(|id| (id, number)));
         Some(number)
     }
 }
@@ -649,7 +656,7 @@ impl State {
     /// All bearers on S1 of users that may be seen.
     pub fn s1_bearer_info(&self, viewer: &Viewer, now: Time) -> S1BearerInfo {
         let of_user = |user: &UserState| {
-            let associate_id = viewer.visible(&user.ids)?;
+            let associate_id = viewer.visible(&user.ids).filter(|_| viewer.sees_tunnels())?;
             let mut ecgi = Vec::new();
             for cell in user.s1.values().flat_map(|(cells, _)| cells) {
                 if !ecgi.contains(cell) {

@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::config::Version;
-use crate::queue::Item;
+use crate::queue::{Change, Item};
 use crate::viewer::Viewer;
 
 const SUBSCRIPTIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("subscriptions");
+/// By subscription and number.
 const WAITING: TableDefinition<'_, (u64, u64), &[u8]> = TableDefinition::new("waiting");
+/// Of each subscription: number of the latest notification, and how many were missed.
+const COUNTS: TableDefinition<'_, u64, (u64, u64)> = TableDefinition::new("counts");
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 const NEXT: &str = "next subscription";
 
@@ -46,6 +49,15 @@ pub struct Kept {
     pub feed: Option<Map<String, Value>>,
     /// Changes of the subscription: its ETag.
     pub revision: u64,
+}
+
+/// A subscription as it was kept, with what waited for it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The subscription.
+    pub kept: Kept,
+    /// What waited, by number.
+    pub items: Vec<Item>,
     /// Number of the latest notification.
     pub number: u64,
     /// Notifications missed.
@@ -59,9 +71,6 @@ pub struct Store {
     /// Only one transaction writes at a time; the database would wait, too, but this says who holds it.
     writing: Mutex<()>,
 }
-
-/// Subscriptions with what waits for them, and the next number.
-pub type Loaded = (Vec<(Kept, Vec<Item>)>, u64);
 
 impl Store {
     /// Opens the database in a folder, and makes both if needed.
@@ -79,6 +88,7 @@ impl Store {
         store.write(|transaction| {
             transaction.open_table(SUBSCRIPTIONS).map_err(StoreError::of)?;
             transaction.open_table(WAITING).map_err(StoreError::of)?;
+            transaction.open_table(COUNTS).map_err(StoreError::of)?;
             transaction.open_table(NUMBERS).map_err(StoreError::of)?;
             Ok(())
         })?;
@@ -95,15 +105,16 @@ impl Store {
         transaction.commit().map_err(StoreError::of)
     }
 
-    /// Everything.
+    /// All subscriptions, and the number of the next one.
     ///
     /// # Errors
     ///
     /// If the database cannot be read.
-    pub fn load(&self) -> Result<Loaded, StoreError> {
+    pub fn load(&self) -> Result<(Vec<Loaded>, u64), StoreError> {
         let transaction = self.database.begin_read().map_err(StoreError::of)?;
         let subscriptions = transaction.open_table(SUBSCRIPTIONS).map_err(StoreError::of)?;
         let waiting = transaction.open_table(WAITING).map_err(StoreError::of)?;
+        let counts = transaction.open_table(COUNTS).map_err(StoreError::of)?;
         let numbers = transaction.open_table(NUMBERS).map_err(StoreError::of)?;
         let mut all = Vec::new();
         for entry in subscriptions.iter().map_err(StoreError::of)? {
@@ -114,7 +125,9 @@ impl Store {
                 let (key, body) = item.map_err(StoreError::of)?;
                 items.push(Item { number: key.value().1, body: body.value().to_vec().into() });
             }
-            all.push((kept, items));
+            let of = counts.get(id.value()).map_err(StoreError::of)?;
+            let (number, missed) = of.map_or((0, 0), |of| of.value());
+            all.push(Loaded { kept, items, number, missed });
         }
         let next = numbers.get(NEXT).map_err(StoreError::of)?.map_or(1, |next| next.value());
         Ok((all, next))
@@ -137,48 +150,43 @@ impl Store {
         })
     }
 
-    /// Removes a subscription and what waits for it.
+    /// Removes subscriptions and what waits for them, in one transaction.
     ///
     /// # Errors
     ///
     /// If it cannot be written.
-    pub fn remove(&self, id: u64) -> Result<(), StoreError> {
+    pub fn remove(&self, ids: &[u64]) -> Result<(), StoreError> {
         self.write(|transaction| {
             let mut table = transaction.open_table(SUBSCRIPTIONS).map_err(StoreError::of)?;
-            table.remove(id).map_err(StoreError::of)?;
+            let mut counts = transaction.open_table(COUNTS).map_err(StoreError::of)?;
             let mut waiting = transaction.open_table(WAITING).map_err(StoreError::of)?;
-            waiting.retain_in((id, 0)..=(id, u64::MAX), |_, _| false).map_err(StoreError::of)
+            for id in ids {
+                table.remove(id).map_err(StoreError::of)?;
+                counts.remove(id).map_err(StoreError::of)?;
+                waiting.retain_in((*id, 0)..=(*id, u64::MAX), |_, _| false).map_err(StoreError::of)?;
+            }
+            Ok(())
         })
     }
 
-    /// Keeps what waits for subscriptions, and their numbers, in one transaction. Subscriptions that are not kept are left out.
+    /// Keeps what has changed in the queues of subscriptions, in one transaction. Subscriptions that are not kept are left out.
     ///
     /// # Errors
     ///
     /// If it cannot be written.
-    pub fn keep_waiting(&self, changes: &[(u64, Vec<Item>, u64, u64)]) -> Result<(), StoreError> {
+    pub fn keep<'a>(&self, changes: impl IntoIterator<Item = (u64, &'a Change)>) -> Result<(), StoreError> {
         self.write(|transaction| {
-            let mut table = transaction.open_table(SUBSCRIPTIONS).map_err(StoreError::of)?;
+            let table = transaction.open_table(SUBSCRIPTIONS).map_err(StoreError::of)?;
+            let mut counts = transaction.open_table(COUNTS).map_err(StoreError::of)?;
             let mut waiting = transaction.open_table(WAITING).map_err(StoreError::of)?;
-            for (id, items, number, missed) in changes {
-                let Some(mut kept) = ({
-                    let found = table.get(id).map_err(StoreError::of)?;
-                    let parse = |bytes: &[u8]| serde_json::from_slice::<Kept>(bytes).map_err(StoreError::of);
-                    found.map(|bytes| parse(bytes.value())).transpose()?
-                }) else {
+            for (id, change) in changes {
+                if table.get(id).map_err(StoreError::of)?.is_none() {
                     continue;
-                };
-                (kept.number, kept.missed) = (*number, *missed);
-                let bytes = serde_json::to_vec(&kept).map_err(StoreError::of)?;
-                table.insert(id, &bytes[..]).map_err(StoreError::of)?;
-                let numbers: std::collections::BTreeSet<u64> = items.iter().map(|item| item.number).collect();
-                waiting
-                    .retain_in((*id, 0)..=(*id, u64::MAX), |(_, number), _| numbers.contains(&number))
-                    .map_err(StoreError::of)?;
-                for item in items {
-                    if waiting.get((*id, item.number)).map_err(StoreError::of)?.is_none() {
-                        waiting.insert((*id, item.number), &item.body[..]).map_err(StoreError::of)?;
-                    }
+                }
+                counts.insert(id, (change.number, change.missed)).map_err(StoreError::of)?;
+                waiting.retain_in((id, 0)..(id, change.first), |_, _| false).map_err(StoreError::of)?;
+                for item in &change.added {
+                    waiting.insert((id, item.number), &item.body[..]).map_err(StoreError::of)?;
                 }
             }
             Ok(())
@@ -202,23 +210,23 @@ mod tests {
             secret: Some("s".to_owned()),
             feed: None,
             revision: 3,
-            number: 0,
-            missed: 0,
         };
         let item = |number: u64| Item { number, body: format!("body {number}").into() };
         {
             let store = Store::open(folder.path()).unwrap();
             store.put(&kept).unwrap();
             store.put(&Kept { id: 8, ..kept.clone() }).unwrap();
-            store.keep_waiting(&[(7, vec![item(4), item(5)], 5, 2), (99, vec![item(1)], 1, 0)]).unwrap();
-            store.keep_waiting(&[(7, vec![item(5), item(6)], 6, 2)]).unwrap();
-            store.remove(8).unwrap();
+            let change = |first, added, number| Change { first, added, number, missed: 2 };
+            let (first, other) = (change(4, vec![item(4), item(5)], 5), change(1, vec![item(1)], 1));
+            store.keep([(7, &first), (99, &other)]).unwrap();
+            store.keep([(7, &change(5, vec![item(6)], 6))]).unwrap();
+            store.remove(&[8]).unwrap();
             assert!(Store::open(folder.path()).is_err(), "one process at a time");
         }
         let (all, next) = Store::open(folder.path()).unwrap().load().unwrap();
         assert_eq!((all.len(), next), (1, 9));
-        let (found, items) = &all[0];
-        assert_eq!((found.number, found.missed, found.revision, found.version), (6, 2, 3, Version::V211));
+        let Loaded { kept, items, number, missed } = &all[0];
+        assert_eq!((*number, *missed, kept.revision, kept.version), (6, 2, 3, Version::V211));
         assert_eq!(items, &[item(5), item(6)]);
     }
 }

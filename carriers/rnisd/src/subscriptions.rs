@@ -8,7 +8,7 @@ use bytes::Bytes;
 use ranpace_phy::Both;
 use ranpace_rnis::etsi::vendor::{Transport, TtiMeas, TtiMeasSubscription};
 use ranpace_rnis::etsi::{
-    AssociateId, Ecgi, ExpiryLinks, ExpiryNotification, Notification, Subscription, TimeStamp,
+    AssociateId, Ecgi, ExpiryLinks, ExpiryNotification, Notification, Occurrence, Subscription, TimeStamp,
 };
 use ranpace_rnis::{Averaging, Event, Publisher, RadioHint};
 use ranpace_units::{Span, Time};
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::config::Version;
-use crate::queue::{Item, Queue};
+use crate::queue::{Change, Queue};
 use crate::source::Slot;
 use crate::state::{Happened, State, hints_of};
 use crate::store::Kept;
@@ -57,14 +57,12 @@ pub struct Entry {
     pub revision: u64,
     /// What the feed returned.
     pub feed: Option<Map<String, Value>>,
-    /// What waits.
-    pub queue: Queue,
+    /// What waits, which all revisions of a subscription share.
+    pub queue: Arc<Queue>,
     /// Whether its end was announced.
     pub noticed: AtomicBool,
     /// The records that were sent last, for subscriptions to changes.
     sent: Mutex<HashMap<(u8, String), TtiMeas>>,
-    /// Counts the connections of its web socket: a newer one ends the older.
-    pub connections: AtomicU64,
 }
 
 /// The members that all subscriptions have.
@@ -220,7 +218,7 @@ impl Entry {
     /// # Errors
     ///
     /// If it is not a subscription, because another version of the program wrote it.
-    pub fn of(kept: Kept, most: usize, items: Vec<Item>) -> Result<Self, WantedError> {
+    pub fn of(kept: Kept, queue: Arc<Queue>) -> Result<Self, WantedError> {
         let bytes = kept.body.to_string();
         let wanted = Wanted::parse(bytes.as_bytes(), Version::V221)?;
         let delivery = match (&kept.secret, &wanted.callback) {
@@ -240,16 +238,14 @@ impl Entry {
             deadline: wanted.deadline,
             revision: kept.revision,
             feed: kept.feed,
-            queue: Queue::new(most, kept.number, kept.missed, items),
+            queue,
             noticed: AtomicBool::new(false),
             sent: Mutex::default(),
-            connections: AtomicU64::new(0),
         })
     }
 
     /// What to keep of it.
     pub fn kept(&self) -> Kept {
-        let counts = self.queue.counts();
         Kept {
             id: self.id,
             owner: self.owner.clone(),
@@ -262,8 +258,6 @@ impl Entry {
             },
             feed: self.feed.clone(),
             revision: self.revision,
-            number: counts.number,
-            missed: counts.missed,
         }
     }
 
@@ -370,9 +364,10 @@ impl Subscriptions {
         self.paces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one, or puts it in the place of its older revision.
-    pub fn insert(&self, entry: Arc<Entry>) {
-        self.remove(entry.id);
+    /// Adds one, or puts it in the place of its older revision, whose delivery ends; returns the number of its queue's next reader.
+    pub fn insert(&self, entry: Arc<Entry>) -> u64 {
+        self.forget_pace(entry.id);
+        let reader = entry.queue.begin_reading();
         if let Some(records) = entry.records().filter(|_| entry.delivery != Delivery::Feed) {
             let period = Span::from_micros(records.period_us);
             let mut paces = self.paces();
@@ -387,17 +382,23 @@ impl Subscriptions {
             }
         }
         self.all.write().unwrap_or_else(PoisonError::into_inner).insert(entry.id, entry);
+        reader
     }
 
     /// Removes one; `None` if there is none.
     pub fn remove(&self, id: u64) -> Option<Arc<Entry>> {
         let entry = self.all.write().unwrap_or_else(PoisonError::into_inner).remove(&id)?;
         entry.queue.close();
+        self.forget_pace(id);
+        Some(entry)
+    }
+
+    /// Records are no longer averaged for this one.
+    fn forget_pace(&self, id: u64) {
         self.paces().retain_mut(|pace| {
             pace.readers.retain(|reader| reader.id != id);
             !pace.readers.is_empty()
         });
-        Some(entry)
     }
 
     /// The one with this number.
@@ -428,6 +429,12 @@ impl Subscriptions {
         all
     }
 
+    /// Those of which a store lacks something, with what it lacks.
+    pub fn changes(&self) -> Vec<(Arc<Entry>, Change)> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        all.values().filter_map(|entry| Some((Arc::clone(entry), entry.queue.change()?))).collect()
+    }
+
     /// Number of all, and of those of an owner.
     pub fn counts(&self, owner: &str) -> (usize, usize) {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
@@ -444,13 +451,11 @@ impl Subscriptions {
     /// subscriptions. Returns how many were notified, and how many older notifications were dropped for it.
     pub fn notify(&self, happened: &Happened, href: &str) -> (u64, u64) {
         let (mut notified, mut dropped) = (0, 0);
-        let user = happened.occurrence.notification.user().unwrap_or_default();
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         for entry in all.values() {
             // A filter by an identifier that its owner may not see must not reveal whose it is.
-            let Some(ids) = entry.viewer.visible(user) else { continue };
-            let mut seen = happened.occurrence.clone();
-            seen.notification = seen.notification.under(ids);
+            let Some(notification) = entry.viewer.sees(&happened.occurrence.notification) else { continue };
+            let seen = Occurrence { notification, qci: happened.occurrence.qci };
             if !entry.subscription.selects(&seen) {
                 continue;
             }

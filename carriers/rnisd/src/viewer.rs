@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use ranpace_rnis::etsi::{AssociateId, IdType};
+use ranpace_rnis::etsi::{AssociateId, IdType, Notification};
 use serde::{Deserialize, Serialize};
 
 /// What somebody may see. The default is everything.
@@ -39,6 +39,19 @@ impl Viewer {
         };
         let seen: Vec<AssociateId> = ids.iter().filter(seen).cloned().collect();
         (!seen.is_empty()).then_some(seen)
+    }
+
+    /// Whether the ends of tunnels may be seen: they contain the identifiers of tunnels.
+    pub fn sees_tunnels(&self) -> bool {
+        self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&(IdType::GtpTeid as u8)))
+    }
+
+    /// A notification as it may be seen; `None` if it may not be seen at all.
+    pub fn sees(&self, notification: &Notification) -> Option<Notification> {
+        if matches!(notification, Notification::S1Bearer { .. }) && !self.sees_tunnels() {
+            return None;
+        }
+        self.visible(notification.user().unwrap_or_default()).map(|ids| notification.under(ids))
     }
 }
 

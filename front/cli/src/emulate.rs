@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::run::{report, rows};
-use crate::{common, interrupt, output};
+use crate::{common, interrupt, output, screen};
 
 /// Exit status of a run in which the machine could not keep up.
 pub const INVALID: u8 = 99;
@@ -244,8 +244,8 @@ impl Emulate {
             let hints = names.iter().map(|name| format!("namespace: {name}"));
             if let Some(from) = from {
                 let links = ranpace_sim::link_names(&topology.scenario);
-                let screen = live::Screen::new(job.scenario.name.clone(), links, hints.collect());
-                drawing = Some(live::start(screen, from, log, signals));
+                let screen = live::Screen::new(job.scenario.name.clone(), links, hints.collect(), log);
+                drawing = Some(screen::start(screen, from, signals));
             } else if !has_program {
                 hints.for_each(|hint| common::say(&hint));
             }

@@ -15,8 +15,12 @@ mod model;
 mod output;
 mod record;
 mod reproduce;
+#[cfg(target_os = "linux")]
+mod rnis;
 mod run;
 mod say;
+#[cfg(target_os = "linux")]
+mod screen;
 mod sweep;
 mod trace;
 mod validate;
@@ -33,6 +37,7 @@ use clap::{Parser, Subcommand};
     ranpace compare --trace FILE --cc cubic,c2tcp:target=50ms --rtt 20ms --buffer 150KB\n  \
     ranpace run scenario.toml --out results/\n  \
     ranpace emulate scenario.toml -- PROGRAM                real programs behind its links and cells\n  \
+    ranpace rnis serve --source lines=unix:cell.sock        radio information of cells, by ETSI MEC 012\n  \
     ranpace reproduce --list")]
 struct Cli {
     #[command(subcommand)]
@@ -50,6 +55,8 @@ enum Command {
     EmulateInside(emulate::Inside),
     #[cfg(target_os = "linux")]
     Kernel(kernel::Kernel),
+    #[cfg(target_os = "linux")]
+    Rnis(rnis::Rnis),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
@@ -72,6 +79,8 @@ fn main() -> ExitCode {
         Command::EmulateInside(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Kernel(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Rnis(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),

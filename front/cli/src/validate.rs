@@ -23,7 +23,8 @@ use crate::{interrupt, output};
     ranpace validate tcp --quick          12 rows, about 3 minutes; needs root\n  \
     ranpace validate tcp                  all rows, about 40 minutes\n  \
     ranpace validate kernel --quick       10 rows, about 3 minutes; needs root\n  \
-    ranpace validate kernel               all rows, about 30 minutes\n\n\
+    ranpace validate kernel               all rows, about 30 minutes\n  \
+    ranpace validate kernel --only \"recorded LTE\" --only \"NR cell\"\n\n\
     docs/validate.md says what is compared, and docs/fidelity.md what was found.")]
 pub struct Validate {
     /// What to compare
@@ -35,6 +36,9 @@ pub struct Validate {
     /// With `tcp` and `kernel`: play only some of the rows, once each
     #[arg(long)]
     quick: bool,
+    /// With `tcp` and `kernel`: only rows with this text in their name, such as "recorded LTE"; can be repeated
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
     /// With `tcp` and `kernel`: folder that keeps the runs; the same command resumes from it
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: std::path::PathBuf,
@@ -60,8 +64,8 @@ impl Validate {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
         match self.what {
-            What::Radio if self.quick => {
-                Err(Failure::asked("--quick goes with `ranpace validate tcp` and `kernel`"))
+            What::Radio if self.quick || !self.only.is_empty() => {
+                Err(Failure::asked("--quick and --only go with `ranpace validate tcp` and `kernel`"))
             }
             What::Radio => self.radio(),
             #[cfg(target_os = "linux")]

@@ -440,6 +440,63 @@ host = "edge"
     }
 
     #[test]
+    fn list_and_show_have_the_controls_of_exec_too() {
+        let Some(_turn) = rights() else { return };
+        let json = |arguments: &[&str]| -> serde_json::Value {
+            let (code, out, error) = kernel(&[arguments, &["--json"]].concat());
+            assert_eq!(code, Some(0), "{error}");
+            serde_json::from_str(&out).unwrap()
+        };
+        let mut left = Vec::new();
+        for control in ["c2tcp:target=50ms", "cdbev2:dd=off", "mdcc"] {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; read word <&3");
+            let mut exec = Command::new(env!("CARGO_BIN_EXE_ranpace"))
+                .args(["kernel", "exec", "--cc", control, "--", "bash", "-c", &script])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let mut accepted = None;
+            until("it connects", || {
+                accepted = listener.accept().ok();
+                accepted.is_some()
+            });
+            let (stream, peer) = accepted.unwrap();
+            let shown = json(&["show"]);
+            let is_it = |socket: &&serde_json::Value| socket["local"] == peer.to_string();
+            let socket = shown.as_array().unwrap().iter().find(is_it);
+            let socket = socket.unwrap_or_else(|| panic!("{control}, {peer}: {shown}"));
+            assert!(socket["figures"]["cwnd"].as_f64().unwrap() >= 1.0, "{socket}");
+            let name = socket["control"].as_str().unwrap().to_owned();
+            assert_eq!(json(&["show", &name]), serde_json::json!([socket]), "by its name, and no other");
+            let listed = json(&["list"]);
+            let listed = listed.as_array().unwrap().iter().find(|listed| listed["name"] == name).unwrap();
+            assert_eq!((&listed["control"], &listed["by"]), (&control.into(), &"exec".into()));
+            assert_eq!(listed["cgroups"][0]["programs"], serde_json::json!(["bash"]), "{listed}");
+            let group = fs::canonicalize(listed["cgroups"][0]["path"].as_str().unwrap()).unwrap();
+            assert!(groups_of(exec.id()).contains(&group), "{listed}");
+            if control == "mdcc" {
+                // Removed, while a connection uses it still: it is shown, and said to be removed.
+                exec.kill().unwrap();
+                until("it is removed", || {
+                    let listed = json(&["list"]);
+                    let found = listed.as_array().unwrap().iter().find(|listed| listed["name"] == name);
+                    found.is_some_and(|listed| listed["by"] == "removed")
+                });
+            }
+            left.push(name);
+            drop(stream);
+            exec.wait().unwrap();
+        }
+        until("nothing is left of them", || {
+            let listed = json(&["list"]);
+            !listed.as_array().unwrap().iter().any(|listed| left.iter().any(|name| listed["name"] == *name))
+        });
+    }
+
+    #[test]
     fn flows_go_on_when_exec_is_killed_and_nothing_stays_behind() {
         let Some(_turn) = rights() else { return };
         if program(&["iperf3"]).is_none() {

@@ -180,7 +180,7 @@ impl Feed {
         let channel = [&mut self.edge, &mut self.modem]
             .into_iter()
             .find(|channel| channel.under_way.front().is_some_and(|(at, _)| *at <= now))?;
-        channel.under_way.pop_front().map(|(_, told)| told)
+        channel.under_way.pop_front().map(|(_, delivery)| delivery)
     }
 
     /// The measured part begins.

@@ -5,23 +5,21 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use hyper::{HeaderMap, StatusCode, header};
-use ranpace_rnis::etsi::{
-    LinkType, Notification, SubscriptionLink, SubscriptionLinkList, SubscriptionLinks, TimeStamp,
-};
-use ranpace_units::Span;
+use ranpace_rnis::etsi::vendor::Transport;
+use ranpace_rnis::etsi::{LinkType, SubscriptionLink, SubscriptionLinkList, SubscriptionLinks, TimeStamp};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use url::Url;
 
 use super::problem::Problem;
-use super::{Api, body, json, parameters, vendor};
+use super::{Api, Id, body, json, parameters, vendor};
 use crate::auth::Subject;
 use crate::config::Version;
+use crate::core::{Asked, PutError};
 use crate::deliver::callback;
 use crate::deliver::guard::GuardError;
-use crate::store::Kept;
 use crate::subscriptions::{Delivery, Entry, Wanted, WantedError, nanos};
 
 /// How long a callback's name may take to be resolved when the subscription is made. Ours.
@@ -142,72 +140,69 @@ fn secret() -> Result<String, Problem> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Checks a request, and makes the subscription of it. `before` is its older revision.
-async fn make(
-    api: &Arc<Api>,
-    subject: &Subject,
-    version: Version,
-    mut wanted: Wanted,
-    before: Option<&Entry>,
-) -> Result<Arc<Entry>, Problem> {
-    deadline(api, &mut wanted)?;
-    let is_feed = wanted.feed().is_some();
-    if let Some(url) = wanted.callback.as_ref().filter(|_| !wanted.websocket && !is_feed) {
-        check_callback(api, url).await?;
+/// Revisions that a request names in `If-Match`; `None` if any will do.
+struct Precondition(Option<header::HeaderValue>);
+
+impl Precondition {
+    fn of(headers: &HeaderMap) -> Self {
+        Self(headers.get(header::IF_MATCH).cloned())
     }
-    if let ranpace_rnis::etsi::Subscription::VendorTtiMeas(records) = &wanted.subscription
-        && !is_feed
-    {
-        let most = api.core.config.subscriptions.periods;
-        let (is_there, count) = api.core.subscriptions.periods(Span::from_micros(records.period_us));
-        if !is_there && count >= most {
-            let detail = format!("period_us: expected one of the {most} periods in use, or fewer periods");
-            return Err(Problem::impossible(detail));
-        }
+
+    fn has(&self, etag: &str) -> bool {
+        let Some(wanted) = &self.0 else { return true };
+        let is = |one: &str| one.trim() == "*" || one.trim() == etag;
+        wanted.to_str().is_ok_and(|list| list.split(',').any(is))
     }
-    let secret = match before.map(|before| &before.delivery) {
-        Some(Delivery::WebSocket(known)) if wanted.websocket => Some(known.clone()),
-        _ if wanted.websocket => Some(secret()?),
-        _ => None,
-    };
-    let (items, counts) = before.map(|before| before.queue.take()).unwrap_or_default();
-    let kept = Kept {
-        id: before.map_or_else(|| api.core.subscriptions.number(), |before| before.id),
-        owner: subject.name.clone(),
-        viewer: subject.viewer.clone(),
-        version,
-        body: wanted.body,
-        secret,
-        feed: before.and_then(|before| before.feed.clone()),
-        revision: before.map_or(1, |before| before.revision + 1),
-        number: counts.number,
-        missed: counts.missed,
-    };
-    let mut entry = Entry::of(kept, api.core.config.callbacks.queue, items).map_err(refused)?;
-    if is_feed {
-        vendor::open_feed(api, &mut entry).await?;
-    }
-    if let Some(store) = &api.core.store {
-        let (store, kept) = (Arc::clone(store), entry.kept());
-        let written = tokio::task::spawn_blocking(move || store.put(&kept)).await;
-        let failed = |error: String| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error);
-        written.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
-    }
-    let entry = Arc::new(entry);
-    if wanted.test {
-        let href = format!("{}/{}", api.core.subscriptions_href(), entry.id);
-        entry.queue.push(entry.render(&Notification::Test(Default::default()), &href));
-    }
-    api.core.subscriptions.insert(Arc::clone(&entry));
-    deliver(api, &entry);
-    Ok(entry)
 }
 
-/// Begins the delivery of a subscription's notifications.
-pub fn deliver(api: &Arc<Api>, entry: &Arc<Entry>) {
-    if let Delivery::Callback(url) = &entry.delivery {
-        tokio::spawn(callback::run(Arc::clone(&api.core), Arc::clone(entry), url.clone()));
+/// What waits for the disk is not done on the threads that answer requests.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, PutError> + Send + 'static,
+) -> Result<T, Problem> {
+    let failed = |error: tokio::task::JoinError| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error);
+    tokio::task::spawn_blocking(work).await.map_err(failed)?.map_err(|error| match error {
+        PutError::Gone(_) => Problem::not_found(error),
+        PutError::Changed(etag) => Problem::new(
+            StatusCode::PRECONDITION_FAILED,
+            format!("If-Match: expected {etag}, the present revision"),
+        ),
+        PutError::TooMany { .. } => Problem::new(StatusCode::TOO_MANY_REQUESTS, error),
+        PutError::Wanted(error) => refused(error),
+        PutError::Periods(_) | PutError::Feed(_) => Problem::impossible(error),
+        PutError::Store(_) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error),
+    })
+}
+
+/// Checks what needs neither the disk nor the other subscriptions, and asks for the subscription.
+async fn make(
+    api: &Arc<Api>,
+    subject: Subject,
+    version: Version,
+    mut wanted: Wanted,
+    change: Option<(u64, Precondition)>,
+) -> Result<Arc<Entry>, Problem> {
+    deadline(api, &mut wanted)?;
+    let mut destination = None;
+    if let Some(records) = wanted.feed() {
+        if records.transport == Transport::UdpBinary {
+            destination = Some(vendor::destination(api, &records.callback_reference).await?);
+        }
+    } else if let Some(url) = wanted.callback.as_ref().filter(|_| !wanted.websocket) {
+        check_callback(api, url).await?;
     }
+    let secret = if wanted.websocket { Some(secret()?) } else { None };
+    let Subject { name: owner, viewer, .. } = subject;
+    let asked = Asked { owner, viewer, version, wanted, destination, secret };
+    let core = Arc::clone(&api.core);
+    let (entry, reader) = blocking(move || match change {
+        Some((id, precondition)) => core.put(asked, Some((id, &|present| precondition.has(&present.etag())))),
+        None => core.put(asked, None),
+    })
+    .await?;
+    if let Delivery::Callback(url) = &entry.delivery {
+        tokio::spawn(callback::run(Arc::clone(&api.core), Arc::clone(&entry), url.clone(), reader));
+    }
+    Ok(entry)
 }
 
 /// `POST /subscriptions`.
@@ -220,17 +215,8 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     let bytes = body(&api, &headers, content).await?;
     let wanted = Wanted::parse(&bytes, version).map_err(refused)?;
-    let limits = &api.core.config.subscriptions;
-    let (all, own) = api.core.subscriptions.counts(&subject.name);
-    if all >= limits.most || own >= limits.most_per_client {
-        let detail = format!(
-            "expected at most {} subscriptions of a client and {} of all, found {own} and {all}",
-            limits.most_per_client, limits.most
-        );
-        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail));
-    }
-    let entry = make(&api, &subject, version, wanted, None).await?;
-    tracing::info!(subscription = entry.id, owner = %entry.owner, kind = entry.subscription.kind().0, "subscribed");
+    let entry = make(&api, subject, version, wanted, None).await?;
+    tracing::info!(subscription = entry.id, owner = ?entry.owner, kind = entry.subscription.kind().0, "subscribed");
     Ok(answer(&api, &entry, StatusCode::CREATED))
 }
 
@@ -238,22 +224,10 @@ pub async fn create(
 pub async fn read(
     State(api): State<Arc<Api>>,
     Extension(subject): Extension<Subject>,
-    Path(id): Path<String>,
+    Id(id): Id,
 ) -> Result<Response, Problem> {
     let entry = find(&api, &subject, &id)?;
     Ok(answer(&api, &entry, StatusCode::OK))
-}
-
-/// Whether a request that names a revision names the present one.
-fn check_revision(headers: &HeaderMap, entry: &Entry) -> Result<(), Problem> {
-    let Some(wanted) = headers.get(header::IF_MATCH) else { return Ok(()) };
-    let etag = entry.etag();
-    let is = |one: &str| one.trim() == "*" || one.trim() == etag;
-    if wanted.to_str().is_ok_and(|list| list.split(',').any(is)) {
-        return Ok(());
-    }
-    let detail = format!("If-Match: expected {etag}, found {wanted:?}");
-    Err(Problem::new(StatusCode::PRECONDITION_FAILED, detail))
 }
 
 /// `PUT /subscriptions/{id}`.
@@ -261,19 +235,19 @@ pub async fn update(
     State(api): State<Arc<Api>>,
     Extension(subject): Extension<Subject>,
     Extension(version): Extension<Version>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     content: Body,
 ) -> Result<Response, Problem> {
     let entry = find(&api, &subject, &id)?;
     let bytes = body(&api, &headers, content).await?;
     let wanted = Wanted::parse(&bytes, version).map_err(refused)?;
-    check_revision(&headers, &entry)?;
     let (is, was) = (wanted.subscription.kind().0, entry.subscription.kind().0);
     if is != was {
         return Err(Problem::impossible(format!("subscriptionType: expected {was}, found {is}")));
     }
-    let entry = make(&api, &subject, version, wanted, Some(&entry)).await?;
+    let change = (entry.id, Precondition::of(&headers));
+    let entry = make(&api, subject, version, wanted, Some(change)).await?;
     Ok(answer(&api, &entry, StatusCode::OK))
 }
 
@@ -281,17 +255,11 @@ pub async fn update(
 pub async fn delete(
     State(api): State<Arc<Api>>,
     Extension(subject): Extension<Subject>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let entry = find(&api, &subject, &id)?;
-    check_revision(&headers, &entry)?;
-    // What waits is not delivered: nobody wants it any more.
-    entry.queue.take();
-    let core = Arc::clone(&api.core);
-    let ended = tokio::task::spawn_blocking(move || core.end(entry.id)).await;
-    match ended {
-        Ok(true) => Ok(StatusCode::NO_CONTENT.into_response()),
-        _ => Err(Problem::not_found(format!("there is no subscription {id:?}"))),
-    }
+    let (core, precondition) = (Arc::clone(&api.core), Precondition::of(&headers));
+    blocking(move || core.delete(entry.id, &|present| precondition.has(&present.etag()))).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -3,16 +3,15 @@
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Extension;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use hyper::StatusCode;
-use ranpace_rnis::etsi::vendor::Transport;
+use futures_util::StreamExt as _;
 use ranpace_rnis::etsi::{AssociateId, Ecgi, RabQuery};
 use ranpace_units::{Span, Time};
 use serde::Deserialize;
@@ -22,10 +21,10 @@ use tokio::time::{Instant, MissedTickBehavior};
 use url::{Host, Url};
 
 use super::problem::Problem;
-use super::{Api, json as answer_json, pairs, parameters};
+use super::{Api, Id, json as answer_json, pairs, parameters};
 use crate::auth::Subject;
 use crate::clock::TimeOfDay;
-use crate::feed_port::{FeedRefused, FeedScope, FeedSubscription};
+use crate::feed_port::{FeedScope, FeedSubscription};
 use crate::metrics::Outcome;
 use crate::queue::Next;
 use crate::subscriptions::Entry;
@@ -78,7 +77,7 @@ pub async fn users(State(api): State<Arc<Api>>, Extension(subject): Extension<Su
 pub async fn delivery(
     State(api): State<Arc<Api>>,
     Extension(subject): Extension<Subject>,
-    Path(id): Path<String>,
+    Id(id): Id,
 ) -> Result<Response, Problem> {
     let found = id.parse().ok().and_then(|id| api.core.subscriptions.get(id));
     let entry = found
@@ -118,37 +117,8 @@ pub fn feed_subscription(
     })
 }
 
-/// Opens a subscription to the feed.
-pub(super) async fn open_feed(api: &Api, entry: &mut Entry) -> Result<(), Problem> {
-    let records = entry.records().ok_or_else(|| Problem::impossible("expected a subscription to records"))?;
-    let destination = if records.transport == Transport::UdpBinary {
-        Some(destination(api, &records.callback_reference).await?)
-    } else {
-        None
-    };
-    let clock = TimeOfDay::read()
-        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
-    let wanted = feed_subscription(entry, destination, clock);
-    let mut wanted = wanted.ok_or_else(|| Problem::impossible("expected a subscription to records"))?;
-    wanted.scope = api.core.scope(entry);
-    let name = match wanted.transport {
-        Transport::SharedMemory => "shared-memory",
-        _ => "udp-binary",
-    };
-    let mut feed = api.core.feed();
-    let Some(feed) = feed.as_mut() else {
-        return Err(Problem::impossible(FeedRefused::NoSuchTransport(name)));
-    };
-    if entry.revision > 1 {
-        feed.close(entry.id);
-    }
-    let answer = feed.open(&wanted, entry.feed.as_ref()).map_err(Problem::impossible)?;
-    entry.feed = Some(answer);
-    Ok(())
-}
-
 /// Where datagrams go: a host and port that the guard permits.
-async fn destination(api: &Api, text: &str) -> Result<SocketAddr, Problem> {
+pub(super) async fn destination(api: &Api, text: &str) -> Result<SocketAddr, Problem> {
     let expected = || Problem::bad(format!("callbackReference: expected udp://HOST:PORT, found {text:?}"));
     let url = Url::parse(text).map_err(|_| expected())?;
     let (host, port) = (url.host_str().ok_or_else(expected)?, url.port().ok_or_else(expected)?);
@@ -169,19 +139,24 @@ async fn destination(api: &Api, text: &str) -> Result<SocketAddr, Problem> {
 /// `GET /vendor/notifications/{secret}`: the web socket of a subscription, which the secret in its address opens.
 pub async fn notifications(
     State(api): State<Arc<Api>>,
-    Path(secret): Path<String>,
-    upgrade: WebSocketUpgrade,
+    Id(secret): Id,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let entry = api
         .core
         .subscriptions
         .by_secret(&secret)
         .ok_or_else(|| Problem::not_found("there is no web socket at this address"))?;
-    let connection = entry.connections.fetch_add(1, Ordering::SeqCst) + 1;
-    // An older connection of the same subscription notices that it was replaced.
-    entry.queue.wake();
+    let upgrade = upgrade.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+    // An older connection of the same subscription is closed.
+    let reader = entry.queue.begin_reading();
     let upgrade = upgrade.max_message_size(4 << 10).max_frame_size(4 << 10).protocols([NUMBERED]);
-    Ok(upgrade.on_upgrade(move |socket| serve_socket(api, entry, connection, socket)))
+    // The server waits for it when it stops.
+    let token = api.core.tasks.token();
+    Ok(upgrade.on_upgrade(async move |socket| {
+        serve_socket(api, entry, reader, socket).await;
+        drop(token);
+    }))
 }
 
 /// A reader's acknowledgement: all notifications up to this number have arrived.
@@ -191,14 +166,14 @@ struct Acknowledged {
 }
 
 /// Sends notifications until the socket closes, the subscription ends, or another connection takes over.
-async fn serve_socket(api: Arc<Api>, entry: Arc<Entry>, connection: u64, mut socket: WebSocket) {
+async fn serve_socket(api: Arc<Api>, entry: Arc<Entry>, reader: u64, mut socket: WebSocket) {
     let is_numbered =
         socket.protocol().and_then(|name| name.to_str().ok()).is_some_and(|name| name == NUMBERED);
     let core = &api.core;
     let mut sent = 0;
     let most = core.config.limits.write_time;
     loop {
-        if entry.connections.load(Ordering::SeqCst) != connection {
+        if core.stop.is_cancelled() || !entry.queue.is_read_by(reader) {
             break;
         }
         // In the numbered form an item waits until it is acknowledged; otherwise until it is written.
@@ -258,6 +233,7 @@ async fn serve_socket(api: Arc<Api>, entry: Arc<Entry>, connection: u64, mut soc
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 Some(Ok(_)) => {}
             },
+            () = core.stop.cancelled() => break,
             // A subscription that has ended waits for the last acknowledgements only so long.
             () = tokio::time::sleep(Duration::from_secs(5)), if entry.queue.is_closed() => break,
         }
@@ -285,16 +261,17 @@ pub async fn events(
     let news = api.core.events.subscribe();
     let mut ticks = tokio::time::interval_at(Instant::now(), period.unwrap_or(Duration::from_secs(3600)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let until = subject.until;
     let stream = futures_util::stream::unfold((api, subject, query, news, ticks), move |state| async move {
         let (api, subject, query, mut news, mut ticks) = state;
         loop {
             let event = tokio::select! {
+                () = api.core.stop.cancelled() => return None,
                 one = news.recv() => match one {
                     Ok(happened) => {
-                        let notification = &happened.occurrence.notification;
-                        let ids = notification.user().and_then(|ids| subject.viewer.visible(ids));
-                        ids.filter(|ids| query.has_user(ids)).map(|ids| {
-                            let data = serde_json::to_string(&notification.under(ids)).unwrap_or_default();
+                        let seen = subject.viewer.sees(&happened.occurrence.notification);
+                        seen.filter(|seen| query.has_user(seen.user().unwrap_or_default())).map(|seen| {
+                            let data = serde_json::to_string(&seen).unwrap_or_default();
                             Event::default().event("notification").data(data)
                         })
                     }
@@ -315,5 +292,13 @@ pub async fn events(
             }
         }
     });
+    // The stream ends with the right to read it.
+    let over = async move {
+        match until {
+            Some(until) => tokio::time::sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+    };
+    let stream = stream.take_until(Box::pin(over));
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))).into_response())
 }

@@ -25,12 +25,12 @@ const ATTEMPTS: u32 = 12;
 /// How long after its end a subscription's last notifications are still tried. Ours.
 const LAST: Duration = Duration::from_secs(5);
 
-/// Delivers until the subscription ends.
-pub async fn run(core: Arc<Core>, entry: Arc<Entry>, url: Url) {
+/// Delivers as this reader of the queue, until the subscription ends or has another revision.
+pub async fn run(core: Arc<Core>, entry: Arc<Entry>, url: Url, reader: u64) {
     let mut connection = None;
     let mut failures = 0_u32;
     let mut ends = None;
-    loop {
+    while entry.queue.is_read_by(reader) {
         if entry.queue.is_closed() {
             let ends = *ends.get_or_insert_with(|| Instant::now() + LAST);
             if Instant::now() > ends {
@@ -82,7 +82,16 @@ pub async fn run(core: Arc<Core>, entry: Arc<Entry>, url: Url) {
                 let callbacks = &core.config.callbacks;
                 let factor = 1_u32 << failures.saturating_sub(1).min(20);
                 let pause = callbacks.retry.saturating_mul(factor).min(callbacks.retry_at_most);
-                tokio::time::sleep(pause).await;
+                let was_closed = entry.queue.is_closed();
+                let over = tokio::time::sleep(pause);
+                tokio::pin!(over);
+                // The end of the subscription, or of this revision, ends the pause.
+                while entry.queue.is_read_by(reader) && entry.queue.is_closed() == was_closed {
+                    tokio::select! {
+                        () = &mut over => break,
+                        () = entry.queue.wait() => {}
+                    }
+                }
             }
         }
     }

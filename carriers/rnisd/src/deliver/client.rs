@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
-use hyper::{Method, Request, StatusCode, header};
+use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject as _;
@@ -17,7 +18,9 @@ use url::Url;
 
 use super::guard::{Guard, GuardError};
 
-/// Longest answer that is read.
+/// Longest head of an answer. Ours.
+const LONGEST_HEAD: usize = 64 << 10;
+/// Longest body of an answer, unless [`Client::with_longest`] says otherwise. Ours.
 const LONGEST: usize = 1 << 20;
 
 /// Why a request failed.
@@ -54,6 +57,8 @@ pub struct Client {
     tls: TlsConnector,
     /// Time for an answer, the connection included.
     time: Duration,
+    /// Longest body of an answer, in bytes.
+    longest: usize,
 }
 
 impl std::fmt::Debug for Client {
@@ -98,7 +103,14 @@ impl Client {
             .map_err(|error| error.to_string())?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { guard, tls: TlsConnector::from(Arc::new(config)), time })
+        Ok(Self { guard, tls: TlsConnector::from(Arc::new(config)), time, longest: LONGEST })
+    }
+
+    /// Longer bodies than this, in bytes, are errors.
+    #[must_use]
+    pub fn with_longest(mut self, longest: usize) -> Self {
+        self.longest = longest;
+        self
     }
 
     /// A stream to the address's host, encrypted if it says so.
@@ -127,7 +139,9 @@ impl Client {
     /// As [`Self::stream`].
     pub async fn connect(&self, url: &Url) -> Result<Connection, RequestError> {
         let stream = self.stream(url).await?;
-        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        let (sender, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(LONGEST_HEAD)
+            .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| RequestError::Http(error.to_string()))?;
         tokio::spawn(async move {
@@ -138,7 +152,8 @@ impl Client {
         Ok(Connection(sender))
     }
 
-    /// Sends a request over a connection that is kept in `connection` while it is good, and returns the answer.
+    /// Sends a request over a connection that is kept in `connection` while it is good, and returns the answer. If a kept connection
+    /// turns out to be closed, the request is sent once more over a new one.
     ///
     /// # Errors
     ///
@@ -152,45 +167,81 @@ impl Client {
         body: Bytes,
     ) -> Result<Answer, RequestError> {
         let ask = async {
-            let mut used = match connection.take().filter(|used| !used.0.is_closed()) {
-                Some(used) => used,
-                None => self.connect(url).await?,
-            };
-            if used.0.ready().await.is_err() {
-                used = self.connect(url).await?;
+            if let Some(used) = connection.take().filter(|used| !used.0.is_closed())
+                && let Ok(answered) = used.ask(method.clone(), url, headers, body.clone(), self.longest).await
+            {
+                return Ok(answered);
             }
-            let mut path = url.path().to_owned();
-            if let Some(query) = url.query() {
-                path = format!("{path}?{query}");
-            }
-            let mut host = url.host_str().unwrap_or_default().to_owned();
-            if let Some(port) = url.port() {
-                host = format!("{host}:{port}");
-            }
-            let mut request = Request::builder()
-                .method(method)
-                .uri(path)
-                .header(header::HOST, host)
-                .header(header::USER_AGENT, concat!("ranpace-rnis/", env!("CARGO_PKG_VERSION")));
-            if !body.is_empty() {
-                request = request.header(header::CONTENT_TYPE, "application/json");
-            }
-            for (name, value) in headers {
-                request = request.header(*name, value);
-            }
-            let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
-            let request = request.body(Full::new(body)).map_err(|error| wrong(&error))?;
-            let answer = used.0.send_request(request).await.map_err(|error| wrong(&error))?;
-            let (parts, body) = answer.into_parts();
-            let body = Limited::new(body, LONGEST).collect().await.map_err(|error| wrong(&error))?;
-            Ok::<_, RequestError>((
-                used,
-                Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() },
-            ))
+            self.connect(url).await?.ask(method, url, headers, body, self.longest).await
         };
         let (used, answer) =
             tokio::time::timeout(self.time, ask).await.map_err(|_| RequestError::Time(self.time))??;
         *connection = Some(used);
         Ok(answer)
+    }
+
+    /// Sends a request over a connection of its own and returns the beginning of the answer, whose body the caller reads as it comes.
+    ///
+    /// # Errors
+    ///
+    /// If it does not begin in time.
+    pub async fn open(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &[(&str, String)],
+    ) -> Result<Response<Incoming>, RequestError> {
+        let ask = async { self.connect(url).await?.send(method, url, headers, Bytes::new()).await };
+        tokio::time::timeout(self.time, ask).await.map_err(|_| RequestError::Time(self.time))?
+    }
+}
+
+impl Connection {
+    /// Sends a request, and returns the answer and the connection, which is good for another.
+    async fn ask(
+        mut self,
+        method: Method,
+        url: &Url,
+        headers: &[(&str, String)],
+        body: Bytes,
+        longest: usize,
+    ) -> Result<(Self, Answer), RequestError> {
+        let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
+        self.0.ready().await.map_err(|error| wrong(&error))?;
+        let (parts, body) = self.send(method, url, headers, body).await?.into_parts();
+        let body = Limited::new(body, longest).collect().await;
+        let body = body.map_err(|error| wrong(&*error))?.to_bytes();
+        Ok((self, Answer { status: parts.status, headers: parts.headers, body }))
+    }
+
+    async fn send(
+        &mut self,
+        method: Method,
+        url: &Url,
+        headers: &[(&str, String)],
+        body: Bytes,
+    ) -> Result<Response<Incoming>, RequestError> {
+        let mut path = url.path().to_owned();
+        if let Some(query) = url.query() {
+            path = format!("{path}?{query}");
+        }
+        let mut host = url.host_str().unwrap_or_default().to_owned();
+        if let Some(port) = url.port() {
+            host = format!("{host}:{port}");
+        }
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, host)
+            .header(header::USER_AGENT, concat!("ranpace-rnis/", env!("CARGO_PKG_VERSION")));
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let wrong = |error: &dyn std::fmt::Display| RequestError::Http(error.to_string());
+        let request = request.body(Full::new(body)).map_err(|error| wrong(&error))?;
+        self.0.send_request(request).await.map_err(|error| wrong(&error))
     }
 }

@@ -1,9 +1,11 @@
 //! Where callbacks may go: to public addresses, and to those that the configuration allows. A name is resolved here, and the connection
 //! goes to the address that was checked, so that it cannot change between.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use tokio::sync::Semaphore;
 use url::{Host, Url};
 
 /// Why an address is refused.
@@ -66,16 +68,33 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         && !(a == 0x3fff && b < 0x1000)
 }
 
+/// Names that are resolved at a time: each takes a thread, for many seconds if the name's servers do not answer, and the threads are
+/// shared with the disk. Ours.
+const LOOKUPS: usize = 64;
+
 /// The guard.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Guard {
     allow: Vec<IpNet>,
+    lookups: Arc<Semaphore>,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
 }
 
 impl Guard {
     /// Allows these networks beside public addresses.
     pub fn new(allow: Vec<IpNet>) -> Self {
-        Self { allow }
+        Self { allow, lookups: Arc::new(Semaphore::new(LOOKUPS)) }
+    }
+
+    /// Allows everything: for addresses that whoever runs the program has named.
+    pub fn everywhere() -> Self {
+        let allow = [IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())];
+        Self::new(allow.into())
     }
 
     /// Whether callbacks may go there.
@@ -102,7 +121,8 @@ impl Guard {
         let address = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
             Some(Host::Ipv6(address)) => IpAddr::V6(address),
-            Some(Host::Domain(name)) if !name.is_empty() => return Ok(()),
+            // A name of the domain name system has at most 253 characters; RFC 1035, 2.3.4.
+            Some(Host::Domain(name)) if (1..=253).contains(&name.len()) => return Ok(()),
             _ => return Err(GuardError::Host(url.to_string())),
         };
         if self.permits(address) { Ok(()) } else { Err(GuardError::Forbidden(address)) }
@@ -123,10 +143,17 @@ impl Guard {
             None => return Err(GuardError::Host(url.to_string())),
         };
         let unknown = |reason: String| GuardError::Unknown { name: name.clone(), reason };
-        let all: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), port))
+        let permit = Arc::clone(&self.lookups).acquire_owned().await;
+        let host = name.clone();
+        // The permit goes with the thread: a caller that no longer waits does not end the lookup.
+        let looked_up = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            (host.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<SocketAddr>>)
+        });
+        let all = looked_up
             .await
             .map_err(|error| unknown(error.to_string()))?
-            .collect();
+            .map_err(|error| unknown(error.to_string()))?;
         let first = all.first().ok_or_else(|| unknown("no address".to_owned()))?.ip();
         let permitted: Vec<SocketAddr> = all.into_iter().filter(|one| self.permits(one.ip())).collect();
         if permitted.is_empty() { Err(GuardError::Forbidden(first)) } else { Ok(permitted) }
@@ -167,6 +194,13 @@ mod tests {
             ("2606:4700::1111", true),
         ] {
             assert_eq!(guard.permits(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn everywhere_is_everywhere() {
+        for address in ["9.9.9.9", "127.0.0.1", "::1", "::ffff:10.0.0.1"] {
+            assert!(Guard::everywhere().permits(address.parse().unwrap()), "{address}");
         }
     }
 

@@ -1,38 +1,22 @@
 //! `ranpace emulate --live`: rate, delay and queue of each link in the terminal, while it runs.
-//!
-//! Drawn on a screen of its own, which goes with the emulation. The terminal stays in its usual mode, so that Ctrl-C
-//! is what it always is, and reaches programs too. Ctrl-\\ and Ctrl-Z end and stop the emulator as they do any program, but only
-//! when the terminal has its usual screen again.
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _, Seek as _, SeekFrom, stdout};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use nix::sys::signal::{SigSet, Signal, raise};
 use ranpace_emulator::Snapshot;
 use ranpace_sim::Moment;
 use ranpace_units::Span;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize as _};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Sparkline};
-use ratatui::{Frame, Terminal};
 
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::screen::{self, Signals, View};
 
-/// Without news it is drawn this often: what programs print has changed, or the terminal's size.
-const PATIENCE: Duration = Duration::from_millis(200);
 /// Values that a line of figures keeps: as many as a wide terminal has columns.
 const KEPT: usize = 500;
 /// Lines of a link: its figures, what they were, and a gap.
@@ -42,110 +26,12 @@ const TAIL: usize = 6;
 /// Bytes at the end of what they print in which these are.
 const TAIL_BYTES: u64 = 8 << 10;
 
-/// Whether the screen is drawn on. Held while something is drawn, and while the emulator is stopped.
-static DRAWN: Mutex<bool> = Mutex::new(false);
-/// Somebody else has written to the terminal.
-static IS_STALE: AtomicBool = AtomicBool::new(false);
-
-/// Signals that wait until the terminal is given back.
-pub struct Signals(SigSet);
-
-/// That there is somewhere to draw. To be called before there is a second thread: from here on Ctrl-\\ and Ctrl-Z wait for
-/// [`start`], in all threads. Programs have them as ever.
+/// That there is somewhere to draw; see [`screen::check`].
 pub fn check() -> Result<Signals, Failure> {
-    if stdout().is_terminal() {
-        let signals = SigSet::from_iter([Signal::SIGQUIT, Signal::SIGTSTP]);
-        signals.thread_block().map_err(Failure::ours)?;
-        return Ok(Signals(signals));
-    }
-    Err(Failure::asked(
+    screen::check(
         "--live draws in a terminal, but standard output is none (a file or a pipe?); without --live the report has \
          the same figures over time",
-    ))
-}
-
-/// Draws until the emulation's end of the channel is gone. `log` has what programs print.
-pub fn start(
-    mut screen: Screen,
-    from: Receiver<Snapshot>,
-    log: PathBuf,
-    signals: Option<Signals>,
-) -> JoinHandle<io::Result<()>> {
-    if let Some(Signals(signals)) = signals {
-        // It ends with the process.
-        thread::spawn(move || attend(signals));
-    }
-    thread::spawn(move || {
-        interrupt::at_exit(restore);
-        let _back = Back;
-        *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        execute!(stdout(), EnterAlternateScreen)?;
-        let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-        loop {
-            match from.recv_timeout(PATIENCE) {
-                Ok(snapshot) => screen.add(snapshot),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            }
-            screen.tail = tail(&log);
-            screen.stops = interrupt::is_set();
-            let _drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
-            if IS_STALE.swap(false, Ordering::Relaxed) {
-                // One that knows nothing of what was drawn draws everything. (`clear` would ask the terminal where its cursor is, and
-                // wait for the answer.)
-                terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-            }
-            terminal.draw(|frame| screen.draw(frame))?;
-        }
-    })
-}
-
-/// Lets signals do what they always do, between giving the terminal back and taking it again.
-fn attend(signals: SigSet) {
-    while let Ok(signal) = signals.wait() {
-        let drawn = not_drawing();
-        let is_drawn = drawn.as_ref().is_none_or(|drawn| **drawn);
-        if is_drawn {
-            restore();
-        }
-        let only = SigSet::from_iter([signal]);
-        // It comes to this thread, as soon as it is let through.
-        let passed = raise(signal).and_then(|()| only.thread_unblock()).and_then(|()| only.thread_block());
-        if passed.is_err() {
-            return;
-        }
-        // Stopped, and continued by now.
-        if is_drawn && execute!(stdout(), EnterAlternateScreen).is_ok() {
-            IS_STALE.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Waits until nothing is being drawn; not for long, a terminal may take nothing more.
-fn not_drawing() -> Option<MutexGuard<'static, bool>> {
-    (0..PATIENCE.as_millis()).find_map(|_| match DRAWN.try_lock() {
-        Ok(drawn) => Some(drawn),
-        Err(TryLockError::Poisoned(drawn)) => Some(drawn.into_inner()),
-        Err(TryLockError::WouldBlock) => {
-            thread::sleep(Duration::from_millis(1));
-            None
-        }
-    })
-}
-
-/// Gives the terminal back when it is dropped.
-struct Back;
-
-impl Drop for Back {
-    fn drop(&mut self) {
-        *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = false;
-        restore();
-    }
-}
-
-fn restore() {
-    // Nothing can be done about a terminal that is gone.
-    let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+    )
 }
 
 /// The last lines of a file, without what moves a cursor.
@@ -192,6 +78,8 @@ pub struct Screen {
     last: Option<Snapshot>,
     /// Where to enter the namespaces, while no program says anything.
     hints: Vec<String>,
+    /// What programs print goes there.
+    log: PathBuf,
     tail: Vec<String>,
     /// Ctrl-C was heard.
     stops: bool,
@@ -206,21 +94,44 @@ struct Panel {
 }
 
 impl Screen {
-    /// Of links with these names; `hints` are shown until programs print something.
-    pub fn new(title: String, links: Vec<String>, hints: Vec<String>) -> Self {
+    /// Of links with these names; `hints` are shown until programs print something to `log`.
+    pub fn new(title: String, links: Vec<String>, hints: Vec<String>, log: PathBuf) -> Self {
         let panel = |name| Panel { name, moments: VecDeque::new(), is_used: false };
         Self {
             title,
             links: links.into_iter().map(panel).collect(),
             last: None,
             hints,
+            log,
             tail: Vec::new(),
             stops: false,
         }
     }
 
-    /// Takes in what happened.
-    pub fn add(&mut self, snapshot: Snapshot) {
+    fn headline(&self) -> String {
+        let end = if self.stops { "it stops; Ctrl-C again gives it up" } else { "Ctrl-C ends it" };
+        let Some(last) = &self.last else {
+            return if self.stops {
+                format!("{}: {end}", self.title)
+            } else {
+                format!("{}: it begins", self.title)
+            };
+        };
+        format!(
+            "{}   {:.1} s   {} packets, {} late   loop {:.0} % of a core   {end}",
+            self.title,
+            last.at.as_secs_f64(),
+            last.packets,
+            last.late_packets,
+            last.share * 100.0
+        )
+    }
+}
+
+impl View for Screen {
+    type News = Snapshot;
+
+    fn add(&mut self, snapshot: Snapshot) {
         for (panel, moment) in self.links.iter_mut().zip(&snapshot.links) {
             panel.is_used |= !moment.departed.is_zero() || moment.dropped_packets > 0;
             panel.moments.push_back(*moment);
@@ -231,8 +142,12 @@ impl Screen {
         self.last = Some(snapshot);
     }
 
-    /// Draws it all.
-    pub fn draw(&self, frame: &mut Frame<'_>) {
+    fn look(&mut self, stops: bool) {
+        self.tail = tail(&self.log);
+        self.stops = stops;
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>) {
         let said = if self.tail.is_empty() { &self.hints } else { &self.tail };
         let below = if said.is_empty() { 0 } else { said.len().min(TAIL) as u16 + 1 };
         let [head, links, foot] =
@@ -256,25 +171,6 @@ impl Screen {
         let lines: Vec<Line<'_>> = said.iter().map(|line| Line::from(line.as_str())).collect();
         let [_, foot] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(foot);
         frame.render_widget(Paragraph::new(lines).dim(), foot);
-    }
-
-    fn headline(&self) -> String {
-        let end = if self.stops { "it stops; Ctrl-C again gives it up" } else { "Ctrl-C ends it" };
-        let Some(last) = &self.last else {
-            return if self.stops {
-                format!("{}: {end}", self.title)
-            } else {
-                format!("{}: it begins", self.title)
-            };
-        };
-        format!(
-            "{}   {:.1} s   {} packets, {} late   loop {:.0} % of a core   {end}",
-            self.title,
-            last.at.as_secs_f64(),
-            last.packets,
-            last.late_packets,
-            last.share * 100.0
-        )
     }
 }
 
@@ -353,7 +249,7 @@ mod tests {
 
     fn screen(names: &[&str]) -> Screen {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Screen::new("drive".to_owned(), names, vec!["namespace: ranpace-1-phone".to_owned()])
+        Screen::new("drive".to_owned(), names, vec!["namespace: ranpace-1-phone".to_owned()], PathBuf::new())
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `ranpace kernel feed`: brings radio information to the connections of a control.
 
-mod line;
 mod source;
 
 use std::fmt;
@@ -10,10 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use ranpace_kernel::{Control, DeviceConnections, KernelError, Loaded, PepFeed, Radio, RadioFeed, Reported};
+use ranpace_emulator::{HintLine, LONGEST_HINT_LINE, PepLine};
+use ranpace_kernel::{
+    Control, DeviceConnections, KernelError, Loaded, PepFeed, PepSeen, Radio, RadioFeed, Reported,
+};
 use ranpace_units::Time;
 
-use self::line::{Line, PepLine};
 use self::source::Look;
 pub use self::source::Source;
 use crate::failure::Failure;
@@ -49,7 +50,7 @@ pub struct Feed {
 }
 
 /// Whose information it is.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Users {
     /// The device, by its name in the lines [default: behind a host of an emulation, that host]; with an address, its connections from
     /// there alone. For MELD, a user that the server sends to, whose name is looked up if no address is given. Can be repeated
@@ -74,6 +75,14 @@ impl From<String> for Users {
 }
 
 impl Users {
+    /// The same at this address.
+    pub fn at(mut self, address: IpAddr) -> Self {
+        for (_, of_user) in &mut self.users {
+            *of_user = Some(address);
+        }
+        self
+    }
+
     /// Those that were asked for, or the host of the emulation that this process is behind.
     fn or_host(self) -> Result<Vec<User>, Failure> {
         if !self.users.is_empty() {
@@ -165,9 +174,20 @@ enum Peps<'a> {
 impl Peps<'_> {
     fn report(&self, line: &PepLine) -> Result<Reported, KernelError> {
         match self {
-            Self::Loaded(loaded) => loaded.report(line.server, line.user, &line.seen()),
-            Self::Pinned(feed) => feed.report(line.server, line.user, &line.seen()),
+            Self::Loaded(loaded) => loaded.report(line.server, line.user, &seen(line)),
+            Self::Pinned(feed) => feed.report(line.server, line.user, &seen(line)),
         }
+    }
+}
+
+/// A PEP's line as the control is told of it.
+fn seen(line: &PepLine) -> PepSeen {
+    PepSeen {
+        cumulative: line.cumulative,
+        ranges: line.ranges.clone(),
+        hold: line.hold(),
+        marked: line.marked.map(u64::from),
+        new_epoch: line.new_epoch,
     }
 }
 
@@ -238,11 +258,12 @@ impl<'a> Listener<'a> {
     /// A line has come; `None` is one that is too long.
     fn take(&mut self, line: Option<&[u8]>) -> Result<(), KernelError> {
         self.number += 1;
-        let read =
-            line.ok_or_else(|| format!("expected at most {} bytes", line::LONGEST)).and_then(Read::parse);
+        let read = line
+            .ok_or_else(|| format!("expected at most {LONGEST_HINT_LINE} bytes"))
+            .and_then(HintLine::parse);
         let line = match read {
-            Ok(Read::Hint(line)) => line,
-            Ok(Read::Pep(line)) => return self.take_report(&line),
+            Ok(HintLine::Radio(line)) => line,
+            Ok(HintLine::Pep(line)) => return self.take_report(&line),
             Err(why) => {
                 self.told.skipped += 1;
                 if self.told.skipped <= TOLD {
@@ -300,21 +321,6 @@ impl Listener<'_> {
             Reported::NoSocket | Reported::NotOurs | Reported::Impossible => self.told.others += 1,
         }
         Ok(())
-    }
-}
-
-/// A line that could be read.
-enum Read {
-    Hint(Line),
-    Pep(PepLine),
-}
-
-impl Read {
-    fn parse(text: &[u8]) -> Result<Self, String> {
-        match PepLine::parse(text) {
-            Some(line) => line.map(Self::Pep),
-            None => Line::parse(text).map(Self::Hint),
-        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use ranpace_emulator::{Delivery, Plan, Topology, Views, Workloads};
-use ranpace_lab::validate::tcp::{self, Attempt, Found, Grid, How, Kernel, RECORDING};
+use ranpace_lab::validate::tcp::{self, Attempt, Found, Grid, How, Kernel, RECORDING, TcpError};
 use ranpace_lab::{Job, Origin, Store};
 
 use super::Validate;
@@ -48,12 +48,16 @@ pub fn run(options: &Validate, grid: Grid) -> Result<(), Failure> {
     let how = How {
         grid,
         quick: options.quick,
+        only: &options.only,
         side_by_side: options.threads,
         store: &store,
         stop: interrupt::flag(),
         kernel: &kernel,
     };
-    let found = tcp::play(&how, &mut common.traces()).map_err(Failure::ours)?;
+    let found = tcp::play(&how, &mut common.traces()).map_err(|error| match error {
+        TcpError::NoRow { .. } => Failure::asked(error),
+        error => Failure::ours(error),
+    })?;
     options.print(&found.rows)?;
     conclude(&found, &store)
 }
