@@ -310,17 +310,6 @@ impl Core {
         let _ = self.events.send(Arc::new(happened));
     }
 
-    /// Something that updates cannot say: a change of carriers, a bearer on S1, other stages of a handover, as its notification. Its user
-    /// is found by an identifier; false if there is none.
-    pub fn publish(&self, notification: Notification) -> bool {
-        let happened = self.state().on_notification(notification);
-        let is_known = happened.is_some();
-        if let Some(happened) = happened {
-            self.notify(happened);
-        }
-        is_known
-    }
-
     /// Users that the feed's subscriptions cover may have changed.
     fn rescope(&self) {
         let mut feed = self.feed();
@@ -343,6 +332,9 @@ impl Core {
     pub fn expire(&self) {
         let Ok(clock) = TimeOfDay::read() else { return };
         self.state().set_clock(clock);
+        let mut happened = Vec::new();
+        self.state().settle(self.now(), &mut happened);
+        happened.into_iter().for_each(|one| self.notify(one));
         let now = self.time_stamp();
         let now_ns = crate::subscriptions::nanos(now);
         let notice = u64::try_from(self.config.subscriptions.expiry_notice.as_nanos()).unwrap_or(u64::MAX);
