@@ -33,14 +33,20 @@ const SLOTS: u64 = 2_000;
 struct Broker {
     child: Child,
     port: u16,
+    /// Port of its port mapper.
+    mapper: u16,
     _folder: tempfile::TempDir,
 }
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        // The group has its port mapper, too; it may have ended.
+        // It may have ended.
         let _ = killpg(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGKILL);
         let _ = self.child.wait();
+        // The port mapper has left the group.
+        let mut mapper = Command::new("epmd");
+        let mapper = mapper.arg("-kill").env("ERL_EPMD_PORT", self.mapper.to_string());
+        let _ = mapper.stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 }
 
@@ -74,7 +80,7 @@ fn broker() -> Option<Broker> {
         .process_group(0)
         .spawn()
         .unwrap();
-    let broker = Broker { child, port, _folder: folder };
+    let broker = Broker { child, port, mapper, _folder: folder };
     let begin = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(begin.elapsed() < LONG, "the broker does not listen");
