@@ -206,13 +206,17 @@ impl Core {
             }
         }
         let period = Span::from_nanos(u64::try_from(config.measures.period.as_nanos()).unwrap_or(u64::MAX));
+        let mut metrics = Metrics::default();
+        if let Some(feed) = &feed {
+            metrics.add_feed(&feed.metrics());
+        }
         let core = Self {
             registry: Mutex::default(),
             feed: Mutex::new(feed),
             state: Mutex::new(State::new(period, clock)),
             subscriptions,
             changing: Mutex::default(),
-            metrics: Metrics::default(),
+            metrics,
             client,
             guard,
             store: store.map(Arc::new),
@@ -444,7 +448,7 @@ impl Core {
         Ok((entry, reader))
     }
 
-    /// Opens a subscription to the feed, or opens it anew.
+    /// Opens a subscription to the feed, or changes it.
     fn open_feed(&self, entry: &mut Entry, destination: Option<SocketAddr>) -> Result<(), PutError> {
         let clock = TimeOfDay::read().map_err(|error| FeedRefused::System(error.to_string()))?;
         let Some(mut asked) = crate::api::vendor::feed_subscription(entry, destination, clock) else {
@@ -457,9 +461,6 @@ impl Core {
                 if asked.transport == Transport::SharedMemory { "shared-memory" } else { "udp-binary" };
             return Err(FeedRefused::NoSuchTransport(name).into());
         };
-        if entry.revision > 1 {
-            feed.close(entry.id);
-        }
         entry.feed = Some(feed.open(&asked, entry.feed.as_ref())?);
         Ok(())
     }

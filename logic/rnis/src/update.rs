@@ -1,4 +1,4 @@
-//! What a source of radio information passes on: cells, users, slots, and what is rarer than these.
+//! Updates that a source of radio information passes on: cells, users, slots, and rarer events.
 //!
 //! Numbers of cells and users are those of the source. [`lines`](crate::lines) writes and reads updates as lines of JSON.
 
