@@ -163,9 +163,9 @@ fn measurement_reports_of_lte_and_nr_and_timing_advance_are_notified() {
     assert_eq!((&measured["rsrp"], &measured["rsrq"]), (&json!(66), &json!(67)), "{report}");
     assert_eq!(report["triggerNr"], 1);
     assert_eq!(report["associateId"], ids(1));
-    // TS 36.213, 4.2.3: in steps of 16 Ts, 520.8 ns.
+    // TS 36.133, 9.1.10: in steps of 2 Ts; Ts is 32.6 ns.
     let advance = &bodies(&receiver, "ta", 1)[0];
-    assert_eq!((&advance["timingAdvance"], &advance["ecgi"]), (&json!(3), &ecgi(0)), "{advance}");
+    assert_eq!((&advance["timingAdvance"], &advance["ecgi"]), (&json!(30), &ecgi(0)), "{advance}");
 }
 
 #[test]
