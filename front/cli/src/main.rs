@@ -56,7 +56,7 @@ enum Command {
     #[cfg(target_os = "linux")]
     Kernel(kernel::Kernel),
     #[cfg(target_os = "linux")]
-    Rnis(rnis::Rnis),
+    Rnis(Box<rnis::Rnis>),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
