@@ -233,8 +233,6 @@ void BPF_PROG(driven_set_state, struct sock *sk, __u8 new_state)
         end_reduction(tp, &d->reduction, old_state);
         e = new_event(sk, d);
         tell_rare(sk, d, e, EVENT_RECOVERED);
-        /* A parent that begins beside others begins with slow start. */
-        tp->snd_ssthresh = e->flow.ssthresh;
     }
 }
 
