@@ -1,4 +1,4 @@
-//! What is fuzzed: each function takes any bytes, and panics if the code under test does what it must not.
+//! The fuzz targets: each function takes any bytes, and panics if the code under test breaks its contract.
 //!
 //! The same functions are called by the fuzzer (`fuzz_targets/`) and, on stable Rust and for a bounded time, by
 //! `front/lab/tests/fuzz_corpus.rs`.

@@ -1,4 +1,4 @@
-//! What a cell measures about a user beside its grants: reference signals, and counters of traffic.
+//! Measurements of a user beside its grants: reference signals, and counters of traffic.
 
 use ranpace_units::Bytes;
 

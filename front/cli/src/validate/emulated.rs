@@ -42,7 +42,7 @@ pub fn run(options: &Validate, grid: Grid) -> Result<(), Failure> {
     if grid == Grid::Controls {
         controls::check()?;
     }
-    let common = common::Common { out: options.out.clone(), threads: 0, traces: options.traces.clone() };
+    let common = options.common();
     let store = common.store(folder(grid))?;
     let kernel = Processes { grid, out: &options.out, store: &store, traces: options.traces.as_deref() };
     let how = How {
@@ -62,7 +62,7 @@ pub fn run(options: &Validate, grid: Grid) -> Result<(), Failure> {
     conclude(&found, &store)
 }
 
-/// What else there is to say, and the exit status.
+/// Prints skipped and invalid rows and the verdict, and returns the exit status.
 fn conclude(found: &Found, store: &Store) -> Result<(), Failure> {
     if !found.skipped.is_empty() {
         common::say(&format!(
@@ -167,7 +167,7 @@ impl Processes<'_> {
 pub struct Inside {
     /// Scenario file
     scenario: PathBuf,
-    /// What the result is kept as, beside the scenario and what it plays
+    /// Version under which the result is kept, beside the scenario and its files
     #[arg(long)]
     version: String,
     /// Folder that keeps it, below --out

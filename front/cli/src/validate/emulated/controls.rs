@@ -19,7 +19,7 @@ use crate::common;
 use crate::failure::Failure;
 use crate::kernel::feed::{Listener, Source, Told, Users};
 
-/// Whether controls can be loaded at all.
+/// Tries to load a control and to make a control group; fails if the kernel or the user's rights do not allow it.
 pub fn check() -> Result<(), Failure> {
     let control = Control::parse("cdbev2")?;
     let loaded = Loaded::unnamed(&control).and_then(|_| Cgroup::new());
@@ -28,7 +28,7 @@ pub fn check() -> Result<(), Failure> {
         .map_err(|error| Failure::ours(format!("skipped: needs what `ranpace kernel` needs: {error}")))
 }
 
-/// The controls of a scenario's flows that are not the kernel's own, by what the scenario calls them.
+/// Loads those controls of a scenario's flows that the kernel does not have, and returns them by their names in the scenario.
 fn load(scenario: &Scenario) -> Result<Vec<(String, Arc<Loaded>)>, Failure> {
     let mut all: Vec<(String, Arc<Loaded>)> = Vec::new();
     for flow in &scenario.flows {
@@ -72,7 +72,7 @@ pub fn with(
     outcome
 }
 
-/// What is fed, where, and of whom.
+/// A feed of radio information to a control.
 struct Fed {
     folder: PathBuf,
     control: Arc<Loaded>,
@@ -81,7 +81,8 @@ struct Fed {
     place: usize,
 }
 
-/// The control that is told something, at the end of the first flow that it is told at; `None` if there is none.
+/// The feed of the first control that reads radio information, at that end of the first flow where the control runs; `None` if no
+/// control reads any.
 fn fed(
     scenario: &Scenario,
     topology: &Topology,
@@ -125,7 +126,7 @@ impl Fed {
             let thread = thread::spawn(move || {
                 ranpace_emulator::within(&name, move || {
                     let mut listener = Listener::of(&control, users)?;
-                    listener.follow(&mut Source::file(&pipe)?, &over)
+                    listener.follow_lines(&mut Source::file(&pipe)?, &over)
                 })
             });
             if let Ok(mut listening) = listening.lock() {
