@@ -211,6 +211,7 @@ impl FeedPort for Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn keys_have_defaults_and_wrong_values_are_refused() {

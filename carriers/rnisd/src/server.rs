@@ -192,6 +192,11 @@ impl Server {
     pub fn core(&self) -> &Arc<Core> {
         &self.core
     }
+
+    /// Whether all sources have ended by themselves.
+    pub fn has_ended(&self) -> bool {
+        self.core.sources.iter().all(|source| source.ended.load(Ordering::Relaxed))
+    }
 }
 
 impl Drop for Server {
