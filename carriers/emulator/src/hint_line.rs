@@ -335,7 +335,7 @@ mod tests {
         assert_eq!((line.server.port(), line.user.is_ipv6()), (5201, true));
         assert_eq!((line.cumulative, &line.ranges[..], line.marked), (7, &[(9, 12)][..], Some(3)));
         assert_eq!(line.hold(), Span::from_millis(1));
-        assert!(PepRadioLine::parse(GRANT.as_bytes()).is_none() && PepLine::parse(b"{").is_none());
+        assert!(PepLine::parse(GRANT.as_bytes()).is_none() && PepLine::parse(b"{").is_none());
         for (what, with, expected) in [
             ("10.77.0.1:5201", "home", "socket address"),
             ("0.001", "-1", "hold_s from 0 to 60"),

@@ -162,7 +162,7 @@ impl HintLines {
         for user in 0..scenario.users.len() as u32 {
             network.listen(user);
             for (number, (source, direction)) in (0..).zip(STREAMS) {
-                network.subscribe_hints(source, Reader::Middlebox(u32::MAX - number), user, direction, 0);
+                network.subscribe_hints(source, Reader::Participant(u32::MAX - number), user, direction, 0);
             }
         }
     }
@@ -196,7 +196,7 @@ impl HintLines {
 }
 
 fn stream_of(delivery: &HintDelivery) -> Option<(Source, Direction)> {
-    let Reader::Middlebox(number) = delivery.reader else { return None };
+    let Reader::Participant(number) = delivery.reader else { return None };
     STREAMS.get((u32::MAX - number) as usize).copied()
 }
 

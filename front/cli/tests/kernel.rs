@@ -206,6 +206,21 @@ cc = "cubic"
         }
     }
 
+    /// What the first page shows: over the built-in recording with a queue of 1 MB, a third of CUBIC's delay at half its goodput.
+    #[test]
+    fn a_server_under_exec_behind_a_recording_has_a_third_of_cubics_delay_at_half_its_goodput() {
+        let Some(_turn) = ready() else { return };
+        let recorded = SCENARIO
+            .replace("rate = \"20Mbit/s\"\ndelay = \"10ms\"", "trace = \"builtin:lte\"\ndelay = \"15ms\"")
+            .replace("20s", "40s");
+        assert!(recorded.contains("builtin:lte") && recorded.contains("1MB"));
+        let plain = download_in(&recorded, ("", ""), ":", 20);
+        let here = download_in(&recorded, ("ranpace kernel exec --cc c2tcp:target=50ms --", ""), ":", 20);
+        assert!(here.control.starts_with("kernel c2tcp"), "{here:?}");
+        assert!(here.rtt < plain.rtt / 3.0, "{here:?} beside {plain:?}");
+        assert!(here.goodput > plain.goodput / 2.0, "{here:?} beside {plain:?}");
+    }
+
     /// One user of an LTE cell, 10 ms from the server.
     const CELL: &str = r#"
 duration = "40s"

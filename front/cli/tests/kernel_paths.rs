@@ -41,7 +41,7 @@ fn play(scenario: &str, control: Option<&str>) -> Flow {
     let Some(control) = control else { return play_named(scenario, "cubic") };
     let loaded = Loaded::unnamed(&Control::parse(control).unwrap()).unwrap();
     let cgroup = Cgroup::new().unwrap();
-    let _attached = loaded.attach_to_own(cgroup.path()).unwrap();
+    let _attached = loaded.attach(cgroup.path(), None).unwrap();
     // The emulation is in it too.
     cgroup.enter().unwrap();
     let flow = play_named(scenario, loaded.name());

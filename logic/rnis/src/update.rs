@@ -5,6 +5,8 @@
 use ranpace_phy::Both;
 use ranpace_units::{Span, Time};
 
+#[cfg(feature = "etsi")]
+use crate::etsi::Notification;
 use crate::identity::{AssociateId, Ecgi};
 use crate::{BearerReport, CellInfo, Event, SlotReport, UserReport};
 
@@ -34,6 +36,10 @@ pub enum Update {
         /// To the user and back.
         round_trip: Span,
     },
+    /// What no other update says, as the standard's notification: a change of carriers, a bearer on S1, a handover that is prepared,
+    /// refused or cancelled. It is about one user, whom its identifiers name.
+    #[cfg(feature = "etsi")]
+    Notification(Box<Notification>),
 }
 
 /// A cell and its identity.

@@ -351,6 +351,7 @@ impl Config {
         {
             found.push(Located::at("api_root", format!("expected http:// or https://, found {root}")));
         }
+        found.extend(self.feed.faults().into_iter().map(|(key, reason)| Located::at(key, reason)));
         let is_protected = auth.is_some() || tls.as_ref().is_some_and(|tls| tls.require_client_certificate);
         if !is_protected && !self.listen.ip().is_loopback() {
             let reason = format!(
@@ -374,6 +375,7 @@ impl Config {
     fn relative_to(&mut self, folder: &Path) {
         let resolve = |path: &mut PathBuf| *path = folder.join(&path);
         self.data.iter_mut().for_each(resolve);
+        self.feed.relative_to(folder);
         if let Some(tls) = &mut self.tls {
             resolve(&mut tls.certificate);
             resolve(&mut tls.key);

@@ -368,7 +368,7 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
                     self.arm_sender(network, flow);
                 }
             }
-            Reader::Middlebox(proxy) => self.on_proxy_hint(network, proxy, delivery.user, &delivery.hint),
+            Reader::Participant(proxy) => self.on_proxy_hint(network, proxy, delivery.user, &delivery.hint),
             Reader::Observer => {
                 if let Some(observer) = &mut self.hint_observer {
                     observer(now, delivery.user, &delivery.hint);

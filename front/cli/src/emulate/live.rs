@@ -218,6 +218,7 @@ fn millis(span: Span) -> String {
 #[allow(clippy::unwrap_used)] // a test may
 mod tests {
     use ranpace_units::{Bytes, Rate, Time};
+    use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
     use super::*;

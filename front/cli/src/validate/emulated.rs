@@ -42,7 +42,7 @@ pub fn run(options: &Validate, grid: Grid) -> Result<(), Failure> {
     if grid == Grid::Controls {
         controls::check()?;
     }
-    let common = common::Common { out: options.out.clone(), threads: 0, traces: options.traces.clone() };
+    let common = options.common();
     let store = common.store(folder(grid))?;
     let kernel = Processes { grid, out: &options.out, store: &store, traces: options.traces.as_deref() };
     let how = How {

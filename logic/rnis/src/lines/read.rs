@@ -10,6 +10,8 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::{CELLS, LONGEST, LineClock, USERS, VERSION};
+#[cfg(feature = "etsi")]
+use crate::etsi::Notification;
 use crate::identity::{AssociateId, Ecgi, IdType};
 use crate::update::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update, User};
 use crate::{BearerReport, CellInfo, Event, EventKind, Grant, LinkReport, Technology, UserReport};
@@ -134,6 +136,8 @@ enum Name {
     Bearer,
     Signal,
     TimingAdvance,
+    #[cfg(feature = "etsi")]
+    Notification,
     Missed,
     #[serde(other)]
     Other,
@@ -148,6 +152,8 @@ enum Line {
     Bearer(BearerLine),
     Signal(Box<SignalLine>),
     TimingAdvance(AdvanceLine),
+    #[cfg(feature = "etsi")]
+    Notification(Box<Notification>),
     Missed(MissedLine),
     Other,
 }
@@ -176,6 +182,8 @@ impl<'de> Deserialize<'de> for Line {
                     Name::Bearer => Line::Bearer(map.next_value()?),
                     Name::Signal => Line::Signal(map.next_value()?),
                     Name::TimingAdvance => Line::TimingAdvance(map.next_value()?),
+                    #[cfg(feature = "etsi")]
+                    Name::Notification => Line::Notification(map.next_value()?),
                     Name::Missed => Line::Missed(map.next_value()?),
                     Name::Other => {
                         map.next_value::<IgnoredAny>()?;
@@ -536,6 +544,15 @@ impl Reader {
                 self.introduce(user, updates);
                 let (cell, round_trip) = (line.cell, Span::from_nanos(round_trip));
                 updates(Update::TimingAdvance { user, cell, time: at, round_trip });
+            }
+            #[cfg(feature = "etsi")]
+            Line::Notification(notification) => {
+                let ids = notification.user().unwrap_or_default();
+                if ids.is_empty() {
+                    return wrong("associateId", "missing", "the identifiers of the user that it is about");
+                }
+                at_most("associateId", ids.len(), MOST)?;
+                updates(Update::Notification(notification));
             }
             Line::Missed(line) => self.missed = self.missed.saturating_add(line.lines),
             Line::Other => {}

@@ -126,7 +126,7 @@ impl Fed {
             let thread = thread::spawn(move || {
                 ranpace_emulator::within(&name, move || {
                     let mut listener = Listener::of(&control, users)?;
-                    listener.follow(&mut Source::file(&pipe)?, &over)
+                    listener.follow_lines(&mut Source::file(&pipe)?, &over)
                 })
             });
             if let Ok(mut listening) = listening.lock() {
