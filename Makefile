@@ -11,20 +11,20 @@ FEATURES := $(if $(HAS_BPF),--features ranpace/kernel)
 
 # Builds, compares the default algorithms on the built-in link and in a simulated LTE cell, prints both tables and the names of the
 # reports, and says what to try next. The profile `first` builds sooner than `release`, and is a few per cent slower: Cargo.toml.
-# `ranpace rnis`, a default feature, is left out: half a minute of it.
+# It leaves out `ranpace rnis`, a default feature, and `ranpace kernel`, whose packages no comparison needs.
 RANPACE = $${CARGO_TARGET_DIR:-target}/first/ranpace
+FIRST = --profile first --locked --package ranpace --no-default-features
 run:
-	@test -x $(RANPACE) || echo "Building ranpace and the packages it uses: three minutes on two cores, once."
-	@test -n "$(HAS_BPF)" || echo "Without \`ranpace kernel\`: it needs clang and the headers of libelf and zlib (apt install clang libelf-dev zlib1g-dev)."
-	$(CARGO) build --profile first --locked --package ranpace --no-default-features $(FEATURES)
+	@test -x $(RANPACE) || echo "Building ranpace and the packages it uses: about two minutes on two cores, once."
+	$(CARGO) build $(FIRST)
 	@echo
 	@echo "A minute of each algorithm over a trace, whose capacity changes every millisecond, and a buffer of 150 KB:"
 	@echo
-	@$(CARGO) run --quiet --profile first --locked --package ranpace --no-default-features $(FEATURES) -- compare
+	@$(CARGO) run --quiet $(FIRST) -- compare
 	@echo
 	@echo "The same in a simulated LTE cell, with a second user who loads web pages:"
 	@echo
-	@$(CARGO) run --quiet --profile first --locked --package ranpace --no-default-features $(FEATURES) -- compare --cell lte
+	@$(CARGO) run --quiet $(FIRST) -- compare --cell lte
 	@echo
 	@echo "The reports named above are web pages, with plots of each run over time. Try next:"
 	@echo
@@ -32,7 +32,8 @@ run:
 	@echo "  $(RANPACE) compare --cell nr --cc cubic,bbr1,cdbev2 --seeds 5   other algorithms, in 5G, with confidence intervals"
 	@echo "  $(RANPACE) reproduce --list                                     published experiments, each repeated by one command"
 	@echo
-	@echo "make install builds ranpace with all optimisations and puts it on your path; README.md says what it does."
+	@echo "make install puts ranpace on your path, with all optimisations and with the commands that this build leaves out:"
+	@echo "\`ranpace rnis\` and \`ranpace kernel\`. README.md says what you can do with it."
 
 # Everything that CI checks: format, warnings, documentation, every test.
 test: fmt lint doc unit
@@ -70,6 +71,7 @@ instructions-record:
 	$(CARGO) run --quiet --locked --release --package ranpace-sim --example instructions -- --record
 
 install:
+	@test -n "$(HAS_BPF)" || echo "Without \`ranpace kernel\`: it needs clang and the headers of libelf and zlib (apt install clang libelf-dev zlib1g-dev)."
 	$(CARGO) install --locked --path front/cli $(FEATURES)
 
 # The guide as a site, target/guide/site/index.html. Pages link to each other across folders, so they are laid out as they lie here;

@@ -1,4 +1,4 @@
-//! What cells cost with TCP over them: the cells of the table in docs/performance.md.
+//! Cost of cells with TCP over them: the cells of the table in docs/performance.md.
 //!
 //! `cargo run --release -p ranpace-benches --example cell -- USERS DOWNLOADING [SECONDS] [nr] [disc] [walk] [reports]`
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

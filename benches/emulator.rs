@@ -1,4 +1,4 @@
-//! What an emulation in real time costs: the figures of docs/performance.md, and beside them mahimahi's where it is installed.
+//! Cost of an emulation in real time: the figures of docs/performance.md, and beside them mahimahi's where it is installed.
 //!
 //! `cargo run --release -p ranpace-benches --example emulator [NAME ...]`, as root; all of it takes about four minutes.
 //! CPU time is that of the loop and of the kernel's work in it, over the data packets that were handed over. The programs at both

@@ -1,4 +1,4 @@
-//! What MELD costs: a loss that is judged, and told or hidden; and a report that comes.
+//! Cost of MELD: a loss that it judges, and passes on or hides; and a report.
 //!
 //! `cargo bench -p ranpace-benches --bench meld`. A loss of plain NewReno stands beside them.
 #![allow(missing_docs, clippy::unwrap_used)]

@@ -1,4 +1,4 @@
-//! What a packet costs a Lightweight PEP: TCP and encrypted, in one flow and in thousands, the share of its reports included;
+//! Cost of a packet at a Lightweight PEP: TCP and encrypted, in one flow and in thousands, the share of its reports included;
 //! and what a report costs the server.
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What a packet of a QUIC flow costs: both hosts, and the links between them, in packets per second of CPU time.
+//! Cost of a packet of a QUIC flow: both hosts, and the links between them, in packets per second of CPU time.
 //!
 //! `cargo run --release -p ranpace-benches --example quic -- CC RATE RTT BUFFER DURATION [FLOWS] [LOSS] [tcp]`
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

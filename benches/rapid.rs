@@ -1,4 +1,4 @@
-//! What RAPID's decisions cost: a packet, the end of a round, a report; over the number of flows.
+//! Cost of RAPID's decisions: a packet, the end of a round, a report; over the number of flows.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;

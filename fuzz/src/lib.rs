@@ -1,4 +1,4 @@
-//! What is fuzzed: each function takes any bytes, and panics if the code under test does what it must not.
+//! The fuzz targets: each function takes any bytes, and panics if the code under test breaks its contract.
 //!
 //! The same functions are called by the fuzzer (`fuzz_targets/`) and, on stable Rust and for a bounded time, by
 //! `front/lab/tests/fuzz_corpus.rs`.
@@ -20,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 19] = [
+pub const TARGETS: [(&str, Target); 20] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -39,6 +39,7 @@ pub const TARGETS: [(&str, Target); 19] = [
     ("rnis_subscription", rnis_subscription),
     ("rnis_config", rnis_config),
     ("rnis_token", rnis_token),
+    ("hint_lines", hint_lines),
     ("packet", packet),
 ];
 
@@ -122,7 +123,9 @@ pub fn rnis_query(data: &[u8]) {
             })
             .err(),
         1 => S1Query::parse(parameters)
-            .map(|query| assert_eq!(query.select(&S1BearerInfo { s1_ue_info: Vec::new(), time_stamp: None }), None))
+            .map(|query| {
+                assert_eq!(query.select(&S1BearerInfo { s1_ue_info: Vec::new(), time_stamp: None }), None)
+            })
             .err(),
         _ => L2Query::parse(parameters)
             .map(|query| assert_eq!(query.select(&L2Meas::default()), L2Meas::default()))
@@ -211,7 +214,44 @@ pub fn rnis_token(data: &[u8]) {
     let Ok(token) = std::str::from_utf8(data) else { return };
     let headers = Default::default();
     let subject = authenticator.subject(&headers, Some(token), &[], Area::Queries).now_or_never();
-    assert!(subject.expect("keys of a file need no waiting").is_err(), "a forged token was accepted: {token}");
+    assert!(
+        subject.expect("keys of a file need no waiting").is_err(),
+        "a forged token was accepted: {token}"
+    );
+}
+
+/// Lines for `ranpace kernel feed`: each is read or refused; what was read is within the bounds that controls rely on, and the rates of
+/// its resources can be computed.
+pub fn hint_lines(data: &[u8]) {
+    use ranpace_emulator::HintLine;
+    use ranpace_phy::Direction;
+    let now = Time::from_secs(100);
+    for line in data.split(|byte| *byte == b'\n') {
+        let line = match HintLine::parse(line) {
+            Ok(HintLine::Radio(line)) => line,
+            Ok(HintLine::Pep(line)) => {
+                assert!(line.ranges.len() <= 8 && line.hold() <= Span::from_secs(60));
+                continue;
+            }
+            Err(why) => {
+                assert!(why.contains("expected"), "{why}");
+                continue;
+            }
+        };
+        assert!(line.age <= Span::from_secs(60));
+        let told = [line.for_receivers(now), line.for_senders(now), line.for_servers(now)];
+        for hint in told.into_iter().flatten() {
+            assert!((0.0..=f64::from(hint.cell)).contains(&hint.granted));
+            assert!((0.0..=f64::from(hint.cell)).contains(&hint.unused));
+            assert!(hint.cqi.is_none_or(|cqi| cqi <= 15) && (1..=8).contains(&hint.layers));
+            assert!(hint.tti > Span::ZERO && hint.measured_at == now);
+        }
+        if let Some(hint) = line.for_senders(now) {
+            // SIGMA is told what each number of resources carries.
+            let rates = hint.info.rates(Direction::Uplink, hint.mcs, hint.layers);
+            assert!(rates.take(1 + usize::from(hint.cell)).last().is_some());
+        }
+    }
 }
 
 /// Datagrams of srsRAN's metrics, each behind its length (a byte, in units of 16 bytes): what is passed on is within the cell.

@@ -124,9 +124,9 @@ struct PepLine<'a> {
     new_epoch: bool,
 }
 
-/// Content of a line.
+/// What a line is about.
 #[derive(Clone, Debug)]
-enum Told {
+enum Content {
     Hint { at: Time, source: &'static str, direction: Direction, user: u32, hint: RadioHint },
     Pep { at: Time, report: Box<PepReport> },
 }
@@ -134,7 +134,7 @@ enum Told {
 /// Sends lines to the writer thread.
 #[derive(Debug)]
 pub struct HintLines {
-    lines: SyncSender<Told>,
+    lines: SyncSender<Content>,
     /// Lines dropped because the queue was full.
     left_out: u64,
 }
@@ -162,31 +162,31 @@ impl HintLines {
         for user in 0..scenario.users.len() as u32 {
             network.listen(user);
             for (number, (source, direction)) in (0..).zip(STREAMS) {
-                network.subscribe_hints(source, Reader::Middlebox(u32::MAX - number), user, direction, 0);
+                network.subscribe_hints(source, Reader::Participant(u32::MAX - number), user, direction, 0);
             }
         }
     }
 
     /// Queues a hint if it belongs to one of the recorded streams.
-    pub fn take(&mut self, at: Time, told: &HintDelivery) {
-        if let Some((source, direction)) = stream_of(told) {
+    pub fn take(&mut self, at: Time, delivery: &HintDelivery) {
+        if let Some((source, direction)) = stream_of(delivery) {
             let source = if source == Source::Edge { "rnis" } else { "modem" };
-            self.send(Told::Hint { at, source, direction, user: told.user, hint: told.hint });
+            self.send(Content::Hint { at, source, direction, user: delivery.user, hint: delivery.hint });
         }
     }
 
     /// Takes a grant in the downlink.
     pub fn take_grant(&mut self, at: Time, user: u32, hint: RadioHint) {
-        self.send(Told::Hint { at, source: "dci", direction: Direction::Downlink, user, hint });
+        self.send(Content::Hint { at, source: "dci", direction: Direction::Downlink, user, hint });
     }
 
     /// Takes a verified report of a PEP.
     pub fn take_report(&mut self, at: Time, report: &PepReport) {
-        self.send(Told::Pep { at, report: Box::new(report.clone()) });
+        self.send(Content::Pep { at, report: Box::new(report.clone()) });
     }
 
-    fn send(&mut self, told: Told) {
-        self.left_out += u64::from(self.lines.try_send(told).is_err());
+    fn send(&mut self, content: Content) {
+        self.left_out += u64::from(self.lines.try_send(content).is_err());
     }
 
     /// Number of hints left out because the file was too slow.
@@ -195,8 +195,8 @@ impl HintLines {
     }
 }
 
-fn stream_of(told: &HintDelivery) -> Option<(Source, Direction)> {
-    let Reader::Middlebox(number) = told.reader else { return None };
+fn stream_of(delivery: &HintDelivery) -> Option<(Source, Direction)> {
+    let Reader::Participant(number) = delivery.reader else { return None };
     STREAMS.get((u32::MAX - number) as usize).copied()
 }
 
@@ -209,18 +209,18 @@ impl HintWriter {
 }
 
 /// Writes lines until there are no more.
-fn write(path: &Path, lines: &Receiver<Told>, users: Vec<String>) -> io::Result<u64> {
+fn write(path: &Path, lines: &Receiver<Content>, users: Vec<String>) -> io::Result<u64> {
     let mut file = BufWriter::new(File::create(path)?);
     let mut count = 0;
     loop {
         match lines.recv_timeout(FLUSH) {
-            Ok(told) => {
-                match &told {
-                    Told::Hint { at, source, direction, user, hint } => {
+            Ok(content) => {
+                match &content {
+                    Content::Hint { at, source, direction, user, hint } => {
                         let line = line(&users, *at, source, *direction, (*user, hint));
                         serde_json::to_writer(&mut file, &line)?;
                     }
-                    Told::Pep { at, report } => serde_json::to_writer(&mut file, &pep_line(*at, report))?,
+                    Content::Pep { at, report } => serde_json::to_writer(&mut file, &pep_line(*at, report))?,
                 }
                 file.write_all(b"\n")?;
                 count += 1;
@@ -299,8 +299,8 @@ mod tests {
         let (mut lines, writer) = hints_to(path.clone(), &scenario);
         lines.subscribe(&scenario, &mut network);
         network.advance(Time::from_millis(200));
-        while let Some((at, told)) = network.take_hint() {
-            lines.take(at, &told);
+        while let Some((at, delivery)) = network.take_hint() {
+            lines.take(at, &delivery);
         }
         // Nothing is sent, so nothing is granted.
         assert!(network.take_grant().is_none());

@@ -12,6 +12,7 @@
 
 pub mod addresses;
 mod headers;
+mod hint_line;
 mod timeliness;
 mod topology;
 
@@ -83,6 +84,7 @@ mod tcp_info;
 mod workloads;
 
 pub use headers::{Headers, mark_ce};
+pub use hint_line::{HintLine, LONGEST as LONGEST_HINT_LINE, PepLine, RadioLine};
 pub use timeliness::{LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Timeliness, Watch};
 pub use topology::{Topology, TopologyError};
 

@@ -60,7 +60,7 @@ impl<'a> Participants<'a> {
             users.sort_unstable();
             users.dedup_by_key(|(user, _)| *user);
             for (user, bearer) in users {
-                let reader = Reader::Middlebox(reader);
+                let reader = Reader::Participant(reader);
                 network.subscribe_hints(Source::Edge, reader, user, Direction::Downlink, bearer);
             }
         }
@@ -94,11 +94,11 @@ impl<'a> Participants<'a> {
     }
 
     /// Radio information has arrived, possibly for a participant.
-    pub fn on_hint(&mut self, now: Time, told: &ranpace_network::HintDelivery) {
+    pub fn on_hint(&mut self, now: Time, delivery: &ranpace_network::HintDelivery) {
         let Self { proxies, out, .. } = self;
-        let Reader::Middlebox(number) = told.reader else { return };
+        let Reader::Participant(number) = delivery.reader else { return };
         if let Some((_, proxy)) = proxies.get_mut(number as usize) {
-            proxy.on_hint(now, told.user, &told.hint, &mut |route, packet| out.push(route, packet));
+            proxy.on_hint(now, delivery.user, &delivery.hint, &mut |route, packet| out.push(route, packet));
         }
     }
 

@@ -149,11 +149,11 @@ impl Participant for PepAtHost<'_> {
     }
 
     fn on_deadline(&mut self, now: Time, _: Send<'_>) {
-        while let Some(told) = self.pep.poll(now) {
-            let View::Tcp(view) = told.report.report.view else { continue };
-            if let Some((server, user)) = self.ends.get(told.flow as usize).copied() {
+        while let Some(delivery) = self.pep.poll(now) {
+            let View::Tcp(view) = delivery.report.report.view else { continue };
+            if let Some((server, user)) = self.ends.get(delivery.flow as usize).copied() {
                 let pep = self.name.to_owned();
-                self.reports.push_back(PepReport { pep, server, user, verified: told.report, view });
+                self.reports.push_back(PepReport { pep, server, user, verified: delivery.report, view });
             }
         }
     }

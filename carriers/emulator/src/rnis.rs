@@ -19,10 +19,9 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use ranpace_network::{Transit, Updates};
-use ranpace_rnis::etsi::{AssociateId, IdType};
 use ranpace_rnis::lines::{LineClock, Writer};
 use ranpace_rnis::update::Update;
-use ranpace_rnis::{Event, EventKind};
+use ranpace_rnis::{AssociateId, Event, EventKind, IdType};
 
 use crate::addresses::{v4, v6};
 use crate::topology::Topology;

@@ -9,6 +9,7 @@
 #define SENDER_SETTINGS struct cdbe_settings
 #define SENDER_STEP cdbe_step
 #define SENDER_EVENT cdbe_step_of
+#define SENDER_NOTES_REPORT cdbe_note_report
 #define CLIENT struct cdbe_client
 #define CLIENT_SETTINGS struct cdbe_client_settings
 #define CLIENT_NEEDS_RTT

@@ -9,6 +9,7 @@
 #define SENDER_SETTINGS struct cdbev2_settings
 #define SENDER_STEP cdbev2_step
 #define SENDER_EVENT cdbev2_step_of
+#define SENDER_NOTES_REPORT cdbev2_note_report
 #define CLIENT struct cdbev2_client
 #define CLIENT_SETTINGS struct cdbev2_client_settings
 #define CLIENT_ON_DATA cdbev2_client_on_data

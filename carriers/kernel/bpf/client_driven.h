@@ -6,6 +6,7 @@
  * A program defines, before it includes this file:
  *   SENDER, SENDER_SETTINGS, SENDER_STEP   types and step of the sender (arithmetic/driven.h)
  *   SENDER_EVENT                           the step where the kind of the event is known
+ *   SENDER_NOTES_REPORT                    a report, after which an acknowledgement is told
  *   CLIENT, CLIENT_SETTINGS                types of the receiver's half
  *   CLIENT_ON_DATA(client, settings, arrival)
  *   CLIENT_NEEDS_RTT                       if it reads the receiver's RTT of an arrival
@@ -30,6 +31,7 @@ struct driven {
     struct reduction reduction;
     struct event event; /* the stack has no room for it */
     __u32 began;        /* the control has been initialised */
+    __u32 paced;        /* its segments are paced by this control's doing */
 };
 
 SENDER_SETTINGS settings SEC(".data.settings");
@@ -65,6 +67,8 @@ static __always_inline void obey(struct sock *sk, struct driven *d, struct event
         tp->snd_ssthresh = cubictcp_recalc_ssthresh(sk);
         e->flow.ssthresh = tp->snd_ssthresh;
     }
+    /* Under the parent they leave as under the kernel's CUBIC. */
+    set_paced(sk, &d->paced, !(e->parent & PARENT_HAS));
     if (!(e->parent & PARENT_HAS)) {
         d->reduction.prior_cwnd = 0;
         tp->snd_ssthresh = e->flow.ssthresh;
@@ -110,7 +114,6 @@ void BPF_PROG(driven_init, struct sock *sk)
     struct event *e;
 
     cubictcp_init(sk);
-    sk->sk_pacing_status = SK_PACING_NEEDED;
     if (!d || d->began)
         return;
     e = new_event(sk, d);
@@ -147,7 +150,7 @@ void BPF_PROG(driven_cong_control, struct sock *sk, __u32 ack, int flag, const s
         e->rate = d->link.report;
         /* What it changes is written with the acknowledgement, unless something comes between. */
         if (rs->acked_sacked && rs->losses <= 0 && !(flag & FLAG_ECE))
-            SENDER_EVENT(&d->sender, &settings, e, EVENT_REPORT);
+            SENDER_NOTES_REPORT(&d->sender, &settings, e);
         else
             tell(sk, d, e, EVENT_REPORT);
     }
@@ -212,13 +215,18 @@ void BPF_PROG(driven_set_state, struct sock *sk, __u8 new_state)
     struct driven *d = state_of(sk);
     struct event *e;
     __u8 old_state = ca_state_of(sk);
+    __u32 cwnd;
 
     cubictcp_state(sk, new_state);
     if (!d)
         return;
     if (new_state == FLOW_LOSS) {
+        cwnd = tp->snd_cwnd;
         e = new_event(sk, d);
         tell_rare(sk, d, e, EVENT_TIMEOUT);
+        /* What the parent goes on from is no more than what the kernel sends after a timeout. */
+        if (parent_has(d))
+            tp->snd_cwnd = cwnd;
     } else if (new_state == FLOW_OPEN && old_state != FLOW_DISORDER && old_state != FLOW_OPEN) {
         if (!parent_has(d))
             d->reduction.prior_cwnd = 0;

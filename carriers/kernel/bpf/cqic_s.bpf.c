@@ -9,6 +9,7 @@
 #define SENDER_SETTINGS struct cdbe_settings
 #define SENDER_STEP cdbe_step
 #define SENDER_EVENT cdbe_step_of
+#define SENDER_NOTES_REPORT cdbe_note_report
 #define CLIENT struct dcic_client
 #define CLIENT_SETTINGS struct dcic_client_settings
 /* The modem tells what was granted; arrivals are counted alone. */

@@ -9,6 +9,7 @@
 #define SENDER_SETTINGS struct dcic_settings
 #define SENDER_STEP dcic_step
 #define SENDER_EVENT dcic_step_of
+#define SENDER_NOTES_REPORT dcic_note_report
 #define CLIENT struct dcic_client
 #define CLIENT_SETTINGS struct dcic_client_settings
 /* The modem tells what was granted; arrivals are counted alone. */

@@ -42,9 +42,9 @@ struct melded {
     __u64 pace;      /* rto=full: bytes/s, while the window that came back leaves */
     __u32 cwnd;      /* after the last acknowledgement: a timeout overwrites it before it is told */
     __u32 lost;      /* what tp->lost was when losses were judged last */
+    __u32 paced;     /* the socket was set to be paced */
     __u8 hidden;     /* these were hidden */
     __u8 asked;      /* `ssthresh` has judged the timeout that is about to be told */
-    __u8 paced;      /* the socket was set to be paced */
 };
 
 STATE_OF(struct melded);
@@ -143,16 +143,9 @@ static __always_inline void bring_back(struct sock *sk, struct melded *m)
     m->pace = flow.pacing;
     set_cwnd(tp, flow.cwnd);
     tp->snd_ssthresh = flow.ssthresh;
-    if (m->meld.paced_until) {
+    if (m->meld.paced_until)
         sk->sk_pacing_rate = min_u64(m->pace, sk->sk_max_pacing_rate);
-        if (sk->sk_pacing_status == SK_PACING_NONE) {
-            sk->sk_pacing_status = SK_PACING_NEEDED;
-            m->paced = 1;
-        }
-    } else if (m->paced) {
-        sk->sk_pacing_status = SK_PACING_NONE;
-        m->paced = 0;
-    }
+    set_paced(sk, &m->paced, m->meld.paced_until);
 }
 
 SEC("struct_ops")

@@ -98,4 +98,18 @@ static __always_inline void parent_pace(struct sock *sk)
     sk->sk_pacing_rate = min_u64(rate, sk->sk_max_pacing_rate);
 }
 
+/* Whether segments leave at the socket's pace. The kernel's own controls set a rate and leave that to the queue (fq): a control that needs it
+ * has the kernel pace without one, and `paced` keeps that it does.
+ */
+static __always_inline void set_paced(struct sock *sk, __u32 *paced, bool is_wanted)
+{
+    if (is_wanted && sk->sk_pacing_status == SK_PACING_NONE) {
+        sk->sk_pacing_status = SK_PACING_NEEDED;
+        *paced = 1;
+    } else if (!is_wanted && *paced) {
+        sk->sk_pacing_status = SK_PACING_NONE;
+        *paced = 0;
+    }
+}
+
 #endif

@@ -57,16 +57,9 @@ static __always_inline void apply(struct sock *sk, struct proxied *p, const stru
         p->reduction.prior_cwnd = 0;
     }
     parent_pace(sk);
-    if (flow->pacing) {
+    if (flow->pacing)
         sk->sk_pacing_rate = min_u64(flow->pacing, sk->sk_max_pacing_rate);
-        if (sk->sk_pacing_status == SK_PACING_NONE) {
-            sk->sk_pacing_status = SK_PACING_NEEDED;
-            p->paced = 1;
-        }
-    } else if (p->paced) {
-        sk->sk_pacing_status = SK_PACING_NONE;
-        p->paced = 0;
-    }
+    set_paced(sk, &p->paced, flow->pacing);
 }
 
 /* What is no acknowledgement: a new allocation counts, and the present one again. */

@@ -132,16 +132,9 @@ static __always_inline struct sigma_event *new_event(struct sock *sk, struct upl
 static __always_inline void pace(struct sock *sk, struct uplink *u)
 {
     parent_pace(sk);
-    if (u->sigma.pacing) {
+    if (u->sigma.pacing)
         sk->sk_pacing_rate = min_u64(u->sigma.pacing, sk->sk_max_pacing_rate);
-        if (sk->sk_pacing_status == SK_PACING_NONE) {
-            sk->sk_pacing_status = SK_PACING_NEEDED;
-            u->paced = 1;
-        }
-    } else if (u->paced) {
-        sk->sk_pacing_status = SK_PACING_NONE;
-        u->paced = 0;
-    }
+    set_paced(sk, &u->paced, u->sigma.pacing);
 }
 
 /* Tells SIGMA, and does what follows for the window and the parent. */

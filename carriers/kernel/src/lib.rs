@@ -22,6 +22,7 @@ mod loaded;
 mod pep;
 mod pins;
 mod radio;
+mod running;
 mod settings;
 mod sockets;
 
@@ -36,4 +37,5 @@ pub use loaded::{Attachment, Loaded};
 pub use pep::{PepFeed, PepSeen, Reported};
 pub use pins::{Pinned, list, set, sockets, unload};
 pub use radio::RadioFeed;
+pub use running::{Running, cgroup_folders, running};
 pub use sockets::Socket;

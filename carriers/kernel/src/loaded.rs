@@ -1,6 +1,5 @@
 //! A control in the kernel.
 
-use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -86,13 +85,9 @@ impl Loaded {
 
     /// Its sockets in this network namespace.
     pub fn sockets(&self) -> Result<Vec<Socket>, KernelError> {
-        let mut text = String::new();
         let link = self.show.as_ref().ok_or_else(|| KernelError::Missing("iterator".to_owned()))?;
-        Iter::new(link)
-            .map_err(|error| KernelError::bpf("list sockets", error))?
-            .read_to_string(&mut text)
-            .map_err(KernelError::io("read the sockets of", &self.name))?;
-        Ok(sockets::parse(&text))
+        let mut iterator = Iter::new(link).map_err(|error| KernelError::bpf("list sockets", error))?;
+        sockets::read(&mut iterator, &self.name)
     }
 
     /// Sockets of the control group take this control from now on, for as long as the attachment is kept.

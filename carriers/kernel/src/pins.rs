@@ -9,8 +9,10 @@
 //! | `show` | the iterator: `cat` prints the sockets of the reader's network namespace |
 //! | `cgroup-N-PROGRAM` | the attachment of a program to the control group of number N |
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -165,6 +167,32 @@ fn with_settings(name: &str) -> Result<(MapHandle, Control), KernelError> {
 
 /// Loads one program of a pinned control a second time, on the maps of the pinned one: libbpf runs no program by its pin.
 pub(crate) fn load_again(name: &str, kind: &Kind, program: &str) -> Result<Object, KernelError> {
+    load_program(name, kind, program, |map| {
+        let pinned = PINNED_MAPS.into_iter().find(|(known, _)| map == *known).map(|(_, file)| file);
+        let file = pinned.or_else(|| MAPS_OF_SOME.into_iter().find(|known| map == *known));
+        let Some(path) = file.map(|file| folder(name).join(file)) else { return Ok(Source::New) };
+        // A version that did not pin it.
+        if path.exists() { Ok(Source::Pin(path)) } else { Err(KernelError::OtherVersion(name.to_owned())) }
+    })
+}
+
+/// Where a map of a program comes from that is loaded a second time.
+pub(crate) enum Source {
+    /// It is pinned there.
+    Pin(PathBuf),
+    /// It is this one.
+    Map(MapHandle),
+    /// It is made anew.
+    New,
+}
+
+/// Loads one program of a control a second time, on the maps that `source` has for their names.
+pub(crate) fn load_program(
+    name: &str,
+    kind: &Kind,
+    program: &str,
+    source: impl Fn(&str) -> Result<Source, KernelError>,
+) -> Result<Object, KernelError> {
     let failed = |error| KernelError::bpf(format!("load the program {program} of {name}"), error);
     let mut open = ObjectBuilder::default()
         .name("ranpace")
@@ -174,25 +202,35 @@ pub(crate) fn load_again(name: &str, kind: &Kind, program: &str) -> Result<Objec
         other.set_autoload(false);
     }
     for mut map in open.maps_mut() {
-        let pinned = PINNED_MAPS.into_iter().find(|(known, _)| map.name() == *known);
-        match pinned {
-            Some((_, file)) => {
-                let path = folder(name).join(file);
-                // A version that did not pin it.
-                if !path.exists() {
-                    return Err(KernelError::OtherVersion(name.to_owned()));
-                }
-                map.reuse_pinned_map(path).map_err(failed)?;
-            }
-            None if map.name() == "control" => map.set_autocreate(false).map_err(failed)?,
-            None if MAPS_OF_SOME.iter().any(|known| map.name() == *known) => {
-                let path = folder(name).join(map.name());
-                map.reuse_pinned_map(path).map_err(failed)?;
-            }
-            None => {}
+        let known = map.name().to_string_lossy().into_owned();
+        if known == "control" {
+            map.set_autocreate(false).map_err(failed)?;
+            continue;
+        }
+        match source(&known)? {
+            Source::Pin(path) => map.reuse_pinned_map(path).map_err(failed)?,
+            Source::Map(handle) => map.reuse_fd(handle.as_fd()).map_err(failed)?,
+            Source::New => {}
         }
     }
     open.load().map_err(failed)
+}
+
+/// The numbers of the maps that hold the states of pinned controls' sockets.
+pub(crate) fn states() -> Result<BTreeSet<u32>, KernelError> {
+    let mut numbers = BTreeSet::new();
+    for pinned in list()? {
+        match shared_map(&pinned.name, "state", "states of sockets") {
+            Ok(map) => {
+                let info = map.info().map_err(|error| KernelError::bpf("read a map", error))?;
+                numbers.insert(info.info.id);
+            }
+            // Of a loader that was killed.
+            Err(KernelError::TakesNone { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(numbers)
 }
 
 /// The sockets of a pinned control in this network namespace.
@@ -260,7 +298,7 @@ fn settings(name: &str) -> Result<Option<(MapHandle, Vec<u8>)>, KernelError> {
 }
 
 /// The text of the options in the settings: they carry it behind a mark, wherever it lies.
-fn text(bytes: &[u8]) -> Option<String> {
+pub(crate) fn text(bytes: &[u8]) -> Option<String> {
     crate::control::KINDS.iter().find_map(|kind| {
         let layout = Layout::of(kind.object, SETTINGS).ok()?;
         let mut bytes = bytes.to_vec();

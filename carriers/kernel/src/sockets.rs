@@ -1,5 +1,9 @@
 //! The sockets of a control, as its iterator prints them: a line each, `key=value` between blanks.
 
+use std::io::Read;
+
+use crate::error::KernelError;
+
 /// A socket.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Socket {
@@ -16,6 +20,13 @@ impl Socket {
     pub fn figure(&self, name: &str) -> Option<f64> {
         self.figures.iter().find(|(key, _)| key == name).map(|&(_, value)| value)
     }
+}
+
+/// Reads the sockets of a control from its iterator.
+pub(crate) fn read(iterator: &mut impl Read, name: &str) -> Result<Vec<Socket>, KernelError> {
+    let mut text = String::new();
+    iterator.read_to_string(&mut text).map_err(KernelError::io("read the sockets of", name))?;
+    Ok(parse(&text))
 }
 
 /// Reads what the iterator printed.

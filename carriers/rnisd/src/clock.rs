@@ -2,8 +2,10 @@
 //! moves. Times of day are converted where they come in and where they go out.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, io};
 
 use nix::time::{ClockId, clock_gettime};
+use ranpace_rnis::feed::message::CLOCK_BYTES;
 use ranpace_units::Time;
 
 /// The time now: `CLOCK_MONOTONIC`, which all processes of a host share.
@@ -14,6 +16,22 @@ use ranpace_units::Time;
 pub fn now() -> Result<Time, nix::Error> {
     let time: Duration = clock_gettime(ClockId::CLOCK_MONOTONIC)?.into();
     Ok(Time::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+}
+
+/// Identifies the clock of [`now`]: processes with the same identity read the same clock. Different if the system was restarted since, and
+/// in another time namespace, whose clock has an offset.
+///
+/// # Errors
+///
+/// If the system does not say when it was started.
+pub fn identity() -> io::Result<[u8; CLOCK_BYTES]> {
+    let mut text = fs::read("/proc/sys/kernel/random/boot_id")?;
+    // A kernel without time namespaces has no such file.
+    text.extend(fs::read("/proc/self/timens_offsets").unwrap_or_default());
+    let digest = ring::digest::digest(&ring::digest::SHA256, &text);
+    let mut identity = [0; CLOCK_BYTES];
+    identity.copy_from_slice(&digest.as_ref()[..CLOCK_BYTES]);
+    Ok(identity)
 }
 
 /// How a time of day is converted: both clocks at the same moment.

@@ -11,6 +11,7 @@ use ranpace_units::{Bytes, Span};
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
+use crate::feed::FeedConfig;
 use crate::server::NamedSource;
 use crate::source::{Address, Lines, NotAnAddress, Replay, Srsran, SrsranCell, Update};
 
@@ -75,6 +76,8 @@ pub struct Config {
     pub measures: Measures,
     /// Registration at a MEC platform.
     pub mp1: Option<Mp1>,
+    /// The feed of records.
+    pub feed: FeedConfig,
     /// The log.
     pub log: Log,
     /// Whether browsers of other origins may read (`Access-Control-Allow-Origin`).
@@ -97,6 +100,7 @@ impl Default for Config {
             subscriptions: Subscriptions::default(),
             measures: Measures::default(),
             mp1: None,
+            feed: FeedConfig::default(),
             log: Log::default(),
             allow_origin: None,
         }

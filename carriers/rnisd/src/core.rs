@@ -206,13 +206,17 @@ impl Core {
             }
         }
         let period = Span::from_nanos(u64::try_from(config.measures.period.as_nanos()).unwrap_or(u64::MAX));
+        let mut metrics = Metrics::default();
+        if let Some(feed) = &feed {
+            metrics.add_feed(&feed.metrics());
+        }
         let core = Self {
             registry: Mutex::default(),
             feed: Mutex::new(feed),
             state: Mutex::new(State::new(period, clock)),
             subscriptions,
             changing: Mutex::default(),
-            metrics: Metrics::default(),
+            metrics,
             client,
             guard,
             store: store.map(Arc::new),
@@ -306,17 +310,6 @@ impl Core {
         let _ = self.events.send(Arc::new(happened));
     }
 
-    /// Something that updates cannot say: a change of carriers, a bearer on S1, other stages of a handover, as its notification. Its user
-    /// is found by an identifier; false if there is none.
-    pub fn publish(&self, notification: Notification) -> bool {
-        let happened = self.state().on_notification(notification);
-        let is_known = happened.is_some();
-        if let Some(happened) = happened {
-            self.notify(happened);
-        }
-        is_known
-    }
-
     /// Users that the feed's subscriptions cover may have changed.
     fn rescope(&self) {
         let mut feed = self.feed();
@@ -339,6 +332,9 @@ impl Core {
     pub fn expire(&self) {
         let Ok(clock) = TimeOfDay::read() else { return };
         self.state().set_clock(clock);
+        let mut happened = Vec::new();
+        self.state().settle(self.now(), &mut happened);
+        happened.into_iter().for_each(|one| self.notify(one));
         let now = self.time_stamp();
         let now_ns = crate::subscriptions::nanos(now);
         let notice = u64::try_from(self.config.subscriptions.expiry_notice.as_nanos()).unwrap_or(u64::MAX);
@@ -452,7 +448,7 @@ impl Core {
         Ok((entry, reader))
     }
 
-    /// Opens a subscription to the feed, or opens it anew.
+    /// Opens a subscription to the feed, or changes it.
     fn open_feed(&self, entry: &mut Entry, destination: Option<SocketAddr>) -> Result<(), PutError> {
         let clock = TimeOfDay::read().map_err(|error| FeedRefused::System(error.to_string()))?;
         let Some(mut asked) = crate::api::vendor::feed_subscription(entry, destination, clock) else {
@@ -465,9 +461,6 @@ impl Core {
                 if asked.transport == Transport::SharedMemory { "shared-memory" } else { "udp-binary" };
             return Err(FeedRefused::NoSuchTransport(name).into());
         };
-        if entry.revision > 1 {
-            feed.close(entry.id);
-        }
         entry.feed = Some(feed.open(&asked, entry.feed.as_ref())?);
         Ok(())
     }

@@ -6,11 +6,14 @@
 
 use std::net::SocketAddr;
 
+use ranpace_phy::Direction;
 use ranpace_rnis::etsi::vendor::Transport;
 use ranpace_units::{Span, Time};
 use serde_json::{Map, Value};
 
+use crate::metrics::FeedMetrics;
 use crate::source::Update;
+use crate::viewer::Viewer;
 
 /// The feed, as the server calls it.
 pub trait FeedPort: Send {
@@ -18,15 +21,15 @@ pub trait FeedPort: Send {
     /// Must not block.
     fn on_update(&mut self, update: &Update);
 
-    /// Opens a subscription, or opens it again after a restart of the server: then `previous` is what this returned the first time,
-    /// and keys and numbers in it should stay valid.
+    /// Opens a subscription, changes one that is open, or opens it again after a restart of the server: then `previous` is what this
+    /// returned the first time, and keys and numbers in it stay valid.
     ///
     /// Returns the members of `vendorFeed` in the subscription's representation: what the subscriber needs to receive the records,
     /// such as a key, a stream's number or a path.
     ///
     /// # Errors
     ///
-    /// If the feed does not offer this transport, or cannot take another subscription.
+    /// If the feed does not offer this transport, or cannot take another subscription. A subscription that was open stays as it was.
     fn open(
         &mut self,
         subscription: &FeedSubscription,
@@ -38,6 +41,9 @@ pub trait FeedPort: Send {
 
     /// Closes a subscription: it was deleted or has expired.
     fn close(&mut self, id: u64);
+
+    /// Its counters, which the server publishes with its own.
+    fn metrics(&self) -> FeedMetrics;
 }
 
 /// A subscription to the feed.
@@ -49,6 +55,10 @@ pub struct FeedSubscription {
     pub transport: Transport,
     /// Which users and cells.
     pub scope: FeedScope,
+    /// What the subscriber may see of them.
+    pub viewer: Viewer,
+    /// Direction of blocks, queues and retransmissions in datagrams.
+    pub direction: Direction,
     /// Interval between two records; less than a TTI means every TTI.
     pub period: Span,
     /// Whether only changed records are sent.
@@ -86,13 +96,21 @@ pub enum FeedRefused {
     /// Too many subscriptions.
     #[error("expected at most {0} subscriptions of this transport")]
     TooMany(usize),
-    /// The period is not one that the feed can serve.
-    #[error("expected a period of at least {least_us} us, found {found_us}")]
-    TooShort {
-        /// The shortest.
-        least_us: u64,
-        /// What came.
-        found_us: u64,
+    /// Too many periods.
+    #[error("expected one of the {0} periods in use: this server takes no more different ones")]
+    TooManyPeriods(usize),
+    /// The table shows all users.
+    #[error(
+        "expected a client that may see all users under all identifiers, because the shared table has them; \"udp-binary\" has a client's own"
+    )]
+    Restricted,
+    /// Datagrams cannot be sent there.
+    #[error("datagrams are sent from {from}, which cannot reach {to}")]
+    Unreachable {
+        /// The feed's address.
+        from: SocketAddr,
+        /// The subscriber's.
+        to: SocketAddr,
     },
     /// Datagrams need a destination.
     #[error("expected a callbackReference with a host and a port, such as udp://192.0.2.1:5000")]

@@ -8,6 +8,8 @@
 pub mod api;
 #[cfg(feature = "server")]
 pub mod auth;
+#[cfg(feature = "server")]
+pub mod client;
 pub mod clock;
 #[cfg(feature = "server")]
 pub mod config;
@@ -15,6 +17,8 @@ pub mod config;
 pub mod core;
 #[cfg(feature = "server")]
 pub mod deliver;
+#[cfg(feature = "server")]
+pub mod feed;
 #[cfg(feature = "server")]
 pub mod feed_port;
 pub mod identity;
@@ -24,6 +28,7 @@ pub mod metrics;
 mod mp1;
 #[cfg(feature = "server")]
 pub mod queue;
+pub mod seal;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]

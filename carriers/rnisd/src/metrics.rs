@@ -44,6 +44,54 @@ pub struct SourceLabels {
     pub source: String,
 }
 
+/// What the feed of records counts.
+#[derive(Clone, Debug, Default)]
+pub struct FeedMetrics {
+    /// Subscriptions by datagram.
+    pub subscriptions: Gauge,
+    /// Those whose subscribers listen.
+    pub served: Gauge,
+    /// Datagrams sent.
+    pub datagrams: Counter,
+    /// Their bytes, without UDP and IP headers.
+    pub bytes: Counter,
+    /// Datagrams that the system did not take.
+    pub unsent: Counter,
+    /// Datagrams that came and were no requests of a subscriber: forged, repeated, cut off, or too late.
+    pub refused: Counter,
+    /// Users and cells that the table has no place for.
+    pub beyond_table: Counter,
+    /// Messages published to the broker.
+    pub published: Counter,
+    /// Reports that the broker was too slow for.
+    pub unpublished: Counter,
+}
+
+impl FeedMetrics {
+    fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("feed");
+        let gauges = [
+            ("subscriptions", "Subscriptions to datagrams", &self.subscriptions),
+            ("served", "Subscriptions to datagrams whose subscribers listen", &self.served),
+        ];
+        for (name, help, gauge) in gauges {
+            registry.register(name, help, gauge.clone());
+        }
+        let counters = [
+            ("datagrams", "Datagrams sent", &self.datagrams),
+            ("bytes", "Bytes of datagrams sent, without UDP and IP headers", &self.bytes),
+            ("unsent", "Datagrams that the system did not take", &self.unsent),
+            ("refused", "Datagrams received that were no requests of subscribers", &self.refused),
+            ("beyond_table", "Users and cells that the shared table has no place for", &self.beyond_table),
+            ("published", "Messages published to the broker", &self.published),
+            ("unpublished", "Reports that the broker was too slow for", &self.unpublished),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+    }
+}
+
 /// All counters.
 #[derive(Debug)]
 pub struct Metrics {
@@ -124,6 +172,11 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// Publishes the feed's counters, too.
+    pub fn add_feed(&mut self, feed: &FeedMetrics) {
+        feed.register(&mut self.registry);
+    }
+
     /// The text.
     pub fn text(&self) -> String {
         let mut text = String::new();

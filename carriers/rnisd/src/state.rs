@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use ranpace_phy::{Both, Direction};
 use ranpace_rnis::etsi::bearers::{
     CellUserInfo, ErabInfo, ErabQosParameters, QosInformation, RabInfo, S1BearerInfo, S1Event, S1UeInfo,
-    UeInfo,
+    S1UeNotified, UeInfo,
 };
 use ranpace_rnis::etsi::measured::{
     self, EutranNeighbourCellMeasInfo, MeasQuantityResultsNr, MeasRepUe, MeasTa, NRcgi, NrCellMeas,
@@ -35,6 +35,8 @@ const HANDOVER: Span = Span::from_secs(1);
 /// Most cells and users; what comes beyond is refused and counted.
 const MOST_CELLS: usize = 1 << 12;
 const MOST_USERS: usize = 1 << 16;
+/// Largest number of a bearer; TS 36.413, 9.2.1.2 has 15, and extensions.
+const MOST_BEARER: u32 = 255;
 
 /// Numbers of cells and users across sources.
 #[derive(Debug, Default)]
@@ -96,6 +98,8 @@ impl Registry {
                 *cell = self.cell(source, *cell)?;
                 *user = self.user(source, *user)?;
             }
+            // It names its user by identifiers.
+            Update::Notification(_) => {}
         }
         Some(update)
     }
@@ -174,8 +178,10 @@ struct UserState {
     name: String,
     ids: Vec<AssociateId>,
     serving: Option<u16>,
-    /// The cell that served it last, its source, and until when.
+    /// The cell that served it last, and until when.
     last: Option<(u16, Time)>,
+    /// When it was said that a handover has begun.
+    handover: Option<Time>,
     bearers: BTreeMap<u8, BearerState>,
     s1: BTreeMap<u32, (Vec<Ecgi>, ranpace_rnis::etsi::bearers::S1Bearer)>,
 }
@@ -218,6 +224,8 @@ pub struct State {
     users: Vec<UserState>,
     /// Sources of cells, by number.
     sources: HashMap<u16, usize>,
+    /// Users that have left a cell and keep their bearers until [`Self::settle`].
+    leaving: Vec<u32>,
     latest: Publisher,
     period: Span,
     clock: TimeOfDay,
@@ -232,6 +240,7 @@ impl State {
             cells: Vec::new(),
             users: Vec::new(),
             sources: HashMap::new(),
+            leaving: Vec::new(),
             latest,
             period,
             clock,
@@ -297,6 +306,7 @@ impl State {
                     occurrence: Occurrence::of(Notification::MeasTa(measured)),
                 });
             }
+            Update::Notification(notification) => happened.extend(self.on_notification(notification)),
         }
     }
 
@@ -326,6 +336,7 @@ impl State {
         if self.cell(number).is_none() {
             return;
         }
+        self.settle(slot.time, happened);
         for row in &slot.users {
             let serving = self.users.get(row.user as usize).and_then(|user| user.serving);
             if serving != Some(number) {
@@ -370,8 +381,12 @@ impl State {
         if state.serving == Some(cell) {
             return;
         }
-        state.serving = Some(cell);
-        state.last = None;
+        // Without a handover from another cell, its old bearers have ended.
+        if before.is_none_or(|before| before == cell) {
+            self.leave(user, now, happened);
+        }
+        let state = self.user_mut(user);
+        (state.serving, state.last, state.handover) = (Some(cell), None, None);
         let name = self.sources.get(&cell);
         let is_other = before.is_some_and(|before| before != cell && self.sources.get(&before) != name);
         if let (Some(from), true) = (before, is_other) {
@@ -402,8 +417,51 @@ impl State {
         }
         state.serving = None;
         state.last = Some((cell, now));
-        for (bearer, of) in std::mem::take(&mut state.bearers) {
+        self.leaving.push(user);
+    }
+
+    /// Releases the bearers of users that have left and do not come back: a user keeps them in a handover. Of that its source may
+    /// tell after it told that the user left; between two sources only its arrival tells.
+    pub fn settle(&mut self, now: Time, happened: &mut Vec<Happened>) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        let first = self.sources.values().next();
+        let are_several = self.sources.values().any(|source| Some(source) != first);
+        for user in std::mem::take(&mut self.leaving) {
+            let state = self.user_mut(user);
+            let (None, Some((_, since))) = (state.serving, state.last) else { continue };
+            let is_awaited = are_several || state.handover.is_some();
+            if now <= if is_awaited { since + HANDOVER } else { since } {
+                self.leaving.push(user);
+            } else {
+                self.leave(user, now, happened);
+            }
+        }
+    }
+
+    /// A user without a cell has ended its connection.
+    fn leave(&mut self, user: u32, now: Time, happened: &mut Vec<Happened>) {
+        let state = self.user_mut(user);
+        let (bearers, s1) = (std::mem::take(&mut state.bearers), std::mem::take(&mut state.s1));
+        let Some((cell, _)) = state.last.take() else { return };
+        state.handover = None;
+        for (bearer, of) in bearers {
             self.release(user, cell, bearer, of.qci, now, happened);
+        }
+        for (ecgi, bearer) in s1.into_values() {
+            let associate_id = self.ids(user).to_vec();
+            let notification = Notification::S1Bearer {
+                s1_event: S1Event::Release,
+                s1_ue_info: S1UeNotified {
+                    ecgi,
+                    s1_bearer_info: vec![bearer],
+                    temp_ue_id: None,
+                    associate_id,
+                },
+                time_stamp: Some(self.time_stamp(now)),
+            };
+            happened.push(Happened { user, occurrence: Occurrence::of(notification) });
         }
     }
 
@@ -459,6 +517,7 @@ impl State {
             }
             EventKind::HandoverBegun { to } => {
                 self.latest.on_event(event);
+                self.user_mut(user).handover = Some(time);
                 self.change_cell(user, cell, &[to], HoStatus::InExecution, time, happened);
             }
             EventKind::HandoverCompleted { from } => {
@@ -466,8 +525,7 @@ impl State {
                 self.change_cell(user, from, &[cell], HoStatus::Completed, time, happened);
                 let state = self.user_mut(user);
                 // What was said here need not be concluded again.
-                state.last = None;
-                state.serving = Some(cell);
+                (state.serving, state.last, state.handover) = (Some(cell), None, None);
                 if let Some(Some(old)) = self.cells.get_mut(usize::from(from)) {
                     old.users.remove(&user);
                     old.window.forget(user);
@@ -593,14 +651,13 @@ impl State {
         happened.push(Happened { user: signal.user, occurrence: Occurrence::of(notification) });
     }
 
-    /// Something that updates cannot say: a change of carriers, a bearer on S1, a handover's other stages. The user is found by its
-    /// identifiers; `None` if there is no such user.
-    pub fn on_notification(&mut self, notification: Notification) -> Option<Happened> {
+    /// A notification of a source. `None` if nobody has its identifiers.
+    fn on_notification(&mut self, notification: &Notification) -> Option<Happened> {
         let ids = notification.user()?;
         let user = self.users.iter().position(|state| state.ids.iter().any(|id| ids.contains(id)))?;
-        if let Notification::S1Bearer { s1_event, s1_ue_info, .. } = &notification {
+        if let Notification::S1Bearer { s1_event, s1_ue_info, .. } = notification {
             for bearer in &s1_ue_info.s1_bearer_info {
-                let Some(id) = bearer.erab_id else { continue };
+                let Some(id) = bearer.erab_id.filter(|id| *id <= MOST_BEARER) else { continue };
                 if *s1_event == S1Event::Release {
                     self.users[user].s1.remove(&id);
                 } else {

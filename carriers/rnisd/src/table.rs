@@ -20,14 +20,16 @@ use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use nix::fcntl::{FallocateFlags, Flock, FlockArg, OFlag, fallocate};
 use nix::unistd::geteuid;
 use ranpace_phy::Direction;
 use ranpace_rnis::shared_table::directory::{self, Directory};
-use ranpace_rnis::shared_table::{SharedTable, SharedTableError, Size, Writer, WriterState};
+use ranpace_rnis::shared_table::{LAST_SLOT, SharedTable, SharedTableError, Size, Writer, WriterState};
 use ranpace_rnis::{Event, RadioHint, SlotReport};
 use ranpace_rnisd_mapping::{Readable, Writable};
+use ranpace_units::Time;
 
 use crate::identity;
 use crate::source::{Update, User};
@@ -109,7 +111,7 @@ pub struct TableWriter {
     mapping: Writable,
     /// Words of the table, without the directory.
     of_table: usize,
-    users: u32,
+    size: Size,
     /// Always there, but while it writes.
     state: Option<WriterState>,
     /// Held until the end.
@@ -152,14 +154,12 @@ impl TableWriter {
         if let Some(old) = replaced.and_then(|old| Writable::of(&old).ok()) {
             Writer::retire(old.words());
         }
-        Ok(Self {
-            path: path.to_owned(),
-            mapping,
-            of_table,
-            users: size.users,
-            state: Some(state),
-            _lock: lock,
-        })
+        Ok(Self { path: path.to_owned(), mapping, of_table, size, state: Some(state), _lock: lock })
+    }
+
+    /// Its capacity.
+    pub fn size(&self) -> Size {
+        self.size
     }
 
     fn write(&mut self, write: impl FnOnce(&mut Writer<'_>)) {
@@ -171,9 +171,10 @@ impl TableWriter {
         }
     }
 
-    /// A slot has ended. Cells and users outside the table's size are left out.
+    /// A slot has ended. Cells and users outside the table's size are left out. Readers that wait are woken.
     pub fn on_report(&mut self, report: &SlotReport<'_>) {
         self.write(|writer| writer.on_report(report));
+        self.mapping.wake(LAST_SLOT);
     }
 
     /// Something happened to a user.
@@ -184,7 +185,7 @@ impl TableWriter {
     /// A user's name and addresses. False if its number is outside the table.
     pub fn on_user(&mut self, user: &User) -> bool {
         let words = &self.mapping.words()[self.of_table..];
-        directory::Writer::resume(words, self.users)
+        directory::Writer::resume(words, self.size.users)
             .is_ok_and(|mut directory| directory.set(user.user, Some(&identity::of(user))))
     }
 
@@ -360,6 +361,16 @@ impl TableReader {
         Ok(true)
     }
 
+    /// Waits for a slot later than the one at `seen` ([`SharedTable::last_slot_at`]), but not longer than `at_most`. It may return too
+    /// early.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot wait.
+    pub fn wait(&self, seen: Time, at_most: Duration) -> Result<(), TableError> {
+        self.mapping.wait(LAST_SLOT, seen.as_nanos(), at_most).map_err(|error| At(&self.path).io(error))
+    }
+
     /// The table; `None` once its writer has ended or replaced it: [`Self::refresh`].
     pub fn table(&self) -> Option<SharedTable<'_>> {
         SharedTable::open(&self.mapping.words()[..self.of_table]).ok()
@@ -410,7 +421,7 @@ mod tests {
     use ranpace_phy::{Both, Cqi, LteBandwidth};
     use ranpace_rnis::etsi::{AssociateId, IdType};
     use ranpace_rnis::{CellInfo, LinkReport, UserReport};
-    use ranpace_units::{Bytes, Time};
+    use ranpace_units::Bytes;
 
     use super::*;
 

@@ -113,8 +113,8 @@ impl<'a> Peps<'a> {
     }
 
     /// A sender has rejected a report; see [`WatchingPep::reject`].
-    pub fn reject(&mut self, pep: usize, now: Time, told: &PepDelivery, impossible: bool) {
-        self.all[pep].reject(now, told, impossible);
+    pub fn reject(&mut self, pep: usize, now: Time, delivery: &PepDelivery, impossible: bool) {
+        self.all[pep].reject(now, delivery, impossible);
     }
 }
 
@@ -133,13 +133,13 @@ fn id_of(flow: u32, connection: u32, quic: bool) -> FlowId {
 }
 
 /// Delivers a report to the sender.
-pub(crate) fn deliver_report(told: &PepDelivery, now: Time, ends: &mut Ends) -> PepOutcome {
-    match (ends, &told.report.report.view) {
-        (Ends::Tcp(sender, _), View::Tcp(_)) => match deliver_to_tcp(told, now, sender) {
+pub(crate) fn deliver_report(delivery: &PepDelivery, now: Time, ends: &mut Ends) -> PepOutcome {
+    match (ends, &delivery.report.report.view) {
+        (Ends::Tcp(sender, _), View::Tcp(_)) => match deliver_to_tcp(delivery, now, sender) {
             true => PepOutcome::Used,
             false => PepOutcome::Rejected { impossible: true },
         },
-        (Ends::Quic(ends), View::Opaque(_)) => match ends.on_pep_report(now, &told.report) {
+        (Ends::Quic(ends), View::Opaque(_)) => match ends.on_pep_report(now, &delivery.report) {
             Ok(()) => PepOutcome::Used,
             Err(Unlocated::GivenUp) => PepOutcome::Ignored,
             Err(error) => PepOutcome::Rejected { impossible: error == Unlocated::Impossible },
@@ -149,8 +149,8 @@ pub(crate) fn deliver_report(told: &PepDelivery, now: Time, ends: &mut Ends) -> 
 }
 
 /// Returns false if the report is impossible.
-fn deliver_to_tcp(told: &PepDelivery, now: Time, sender: &mut ranpace_tcp::Sender) -> bool {
-    let View::Tcp(view) = &told.report.report.view else { return false };
+fn deliver_to_tcp(delivery: &PepDelivery, now: Time, sender: &mut ranpace_tcp::Sender) -> bool {
+    let View::Tcp(view) = &delivery.report.report.view else { return false };
     // Extends 32 bits to the number closest to what was sent; data begin after the SYN.
     let sent = sender.sent().get();
     let whole = |number: u32| {
@@ -170,9 +170,9 @@ fn deliver_to_tcp(told: &PepDelivery, now: Time, sender: &mut ranpace_tcp::Sende
         &PepView {
             cumulative,
             ranges: &ranges[..view.ranges().len()],
-            hold: told.report.report.hold,
-            marked: told.report.report.marked.map(u64::from),
-            new_epoch: told.report.new_epoch,
+            hold: delivery.report.report.hold,
+            marked: delivery.report.report.marked.map(u64::from),
+            new_epoch: delivery.report.new_epoch,
         },
     )
 }

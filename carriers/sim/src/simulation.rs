@@ -3,9 +3,8 @@
 use ranpace_network::{Drive, Event, RadioReader, Reader, RunResult, Source, Tap, Updates};
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
-use ranpace_rnis::RadioHint;
-use ranpace_rnis::etsi::AssociateId;
 use ranpace_rnis::update::Update;
+use ranpace_rnis::{AssociateId, RadioHint};
 use ranpace_scenario::Scenario;
 use ranpace_units::Time;
 

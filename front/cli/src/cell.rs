@@ -267,7 +267,7 @@ pub fn show<V: View>(
     Ok(())
 }
 
-/// Whether a page is to be made, or else a drawing.
+/// Whether `--out` names a page; otherwise it names a drawing.
 fn is_page(path: &Path) -> Result<bool, Failure> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg") => Ok(false),

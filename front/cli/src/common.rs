@@ -1,4 +1,4 @@
-//! What several commands share: where results go, where traces are, how many threads.
+//! Options and helpers that several commands share: where results go, where traces are, how many threads.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// The results folder of this name. That it cannot be created or written is the user's to mend.
+    /// The results folder of this name. If it cannot be created or written, the user has to act, unless the disk is full.
     pub fn store(&self, name: &str) -> Result<Store, Failure> {
         Store::open(&self.out, name).map_err(|error| match error {
             StoreError::DiskFull { .. } => Failure::ours(error),
@@ -30,16 +30,16 @@ impl Common {
         })
     }
 
-    /// The traces that can be named.
+    /// The library that finds traces by name.
     pub fn traces(&self) -> TraceLibrary {
         TraceLibrary::new(trace_folders(self.traces.as_ref()))
     }
 }
 
-/// Where recorded traces are looked for if nobody says where: beside the user, and where the developers keep theirs.
+/// Default folders of recorded traces: in the working directory, and where the developers keep theirs.
 const TRACE_FOLDERS: [&str; 2] = ["traces", "../shared/data/traces"];
 
-/// Where recorded traces are looked for: the folder given, else that of the environment, else the usual ones.
+/// Folders of recorded traces: the one given, else that of the environment, else the default ones.
 pub fn trace_folders(given: Option<&PathBuf>) -> Vec<PathBuf> {
     match given.cloned().or_else(|| std::env::var_os("RANPACE_TRACES").map(PathBuf::from)) {
         Some(folder) => vec![folder],

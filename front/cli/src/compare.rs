@@ -91,7 +91,7 @@ fn preset(name: &str) -> Result<&'static Preset, String> {
     CellCompareSpec::preset(name).map_err(|error| error.to_string())
 }
 
-/// What is to be played, and how it is called.
+/// The comparison to play, its title and its folder.
 struct Plan {
     title: String,
     /// Folder of its results.
@@ -105,7 +105,7 @@ enum Spec {
 }
 
 impl Compare {
-    /// What was asked for.
+    /// The comparison that the options describe.
     fn plan(&self) -> Result<Plan, Failure> {
         if let Some(preset) = self.cell {
             self.refuse_options_of_links(preset)?;

@@ -126,13 +126,13 @@ fn socket(text: &str) -> Result<PathBuf, String> {
     path.map(PathBuf::from).ok_or_else(|| "expected unix:PATH, such as unix:/run/cell.sock".to_owned())
 }
 
-/// What `emulation.json` holds, and `--json` beside the summary: whether the machine kept up.
+/// Content of `emulation.json`, which `--json` prints beside the summary: whether the machine kept up.
 #[derive(Serialize)]
 struct EmulationSummary {
     valid: bool,
     invalid_because: Option<String>,
     real_time_priority: bool,
-    /// Whether processors were kept from sleeping.
+    /// Whether the loop kept the processors from sleeping.
     processors_awake: bool,
     gso_by_kernels: Option<bool>,
     timers: u64,
@@ -150,12 +150,12 @@ struct EmulationSummary {
     packets_refused: u64,
     wakeups: u64,
     polls: u64,
-    /// By how much polls make packets late at most, and what hosts send too early.
+    /// The most by which polls make packets late, and by which hosts may send too early.
     slack_s: f64,
     pauses: u64,
     standstills: u64,
     longest_standstill_s: f64,
-    /// What the loop took of a processor, the kernel's work for it included.
+    /// Processor time of the loop, including the kernel's work for it.
     loop_cpu_s: f64,
     loop_s: f64,
     program_exit_status: Option<i32>,
@@ -262,7 +262,7 @@ impl Emulate {
         self.tell(&job, &store, outcome?)
     }
 
-    /// What is to be started, and until when.
+    /// The programs to start, and when the emulation ends.
     fn plan(&self, scenario: &Scenario) -> Result<Plan, Failure> {
         let main = match (&self.shell, self.program.is_empty()) {
             (Some(host), _) => {
@@ -377,7 +377,7 @@ fn verdict(
     }
 }
 
-/// What is in a capture.
+/// A line about a capture: its file and the number of packets.
 fn capture_line(Captured { packets, left_out }: Captured, path: &Path) -> String {
     let mut line = format!("capture: {} ({packets} packets)", path.display());
     if left_out > 0 {

@@ -1,20 +1,20 @@
-//! How a command ends when it does not end well.
+//! Failures of a command, and their exit statuses.
 
 use std::fmt::Display;
 use std::process::ExitCode;
 
 use crate::say::say;
 
-/// Why a command stopped.
+/// Reason for which a command stopped.
 #[derive(Debug)]
 pub enum Failure {
     /// The user asked for something that cannot be done: exit status 2.
     Asked(String),
-    /// Something of ours, or of the machine, went wrong: exit status 1.
+    /// Ranpace or the machine failed: exit status 1.
     Ours(String),
     /// Ctrl-C: exit status 130, as shells expect; what was computed is kept.
     Interrupted(String),
-    /// Another exit status, with something to say or not.
+    /// Another exit status, with or without a message.
     Status(u8, Option<String>),
 }
 
@@ -24,12 +24,12 @@ impl Failure {
         Self::Asked(error.to_string())
     }
 
-    /// A mistake of ours, or of the machine.
+    /// A failure of Ranpace or of the machine.
     pub fn ours(error: impl Display) -> Self {
         Self::Ours(error.to_string())
     }
 
-    /// Says it on standard error.
+    /// Prints the message to standard error and returns the exit status.
     pub fn report(&self) -> ExitCode {
         let (text, code) = match self {
             Self::Asked(text) => (Some(text), 2),
@@ -45,7 +45,7 @@ impl Failure {
 }
 
 impl From<ranpace_lab::StoreError> for Failure {
-    /// A folder that cannot be written is found out when it is opened; later it is the machine.
+    /// A folder without write permission fails when it is opened, so later errors are the machine's.
     fn from(error: ranpace_lab::StoreError) -> Self {
         Self::ours(error)
     }

@@ -1,7 +1,7 @@
-//! Ctrl-C (and termination). Within a second it has ended the command, or is told why not yet; a second one ends it at once.
+//! Ctrl-C (and termination). Within a second it ends the command, or the command prints why it goes on; a second Ctrl-C ends it at once.
 //!
-//! Where nothing can be lost, before the work has begun and when its results are on the disk, the first one ends the command.
-//! In between it asks the work to stop and to keep what it has.
+//! While nothing can be lost, before the work begins and after its results are on the disk, the first one ends the command. In between it
+//! asks the work to stop and to keep its results so far.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -12,7 +12,7 @@ use crate::output;
 
 /// Set by Ctrl-C.
 static STOP: AtomicBool = AtomicBool::new(false);
-/// What Ctrl-C meets.
+/// Stage of the command, which decides what Ctrl-C does.
 static STAGE: AtomicU8 = AtomicU8::new(WORKING);
 /// See [`at_exit`].
 static LAST: OnceLock<fn()> = OnceLock::new();
@@ -24,14 +24,14 @@ const WORKING: u8 = 1;
 /// Everything that was measured is on the disk.
 const KEPT: u8 = 2;
 
-/// After this time it is said that it was heard.
+/// Time after which the command prints that it is stopping.
 const PATIENCE: Duration = Duration::from_millis(900);
 
 /// Starts listening to Ctrl-C (and termination), and returns the flag it sets. Where the system has no such signals, the
 /// flag stays down and Ctrl-C ends the process as usual.
 pub fn flag() -> &'static AtomicBool {
     let listening = ctrlc::set_handler(|| {
-        // As it was at Ctrl-C: what was stopped in its work has its report still written.
+        // The stage at the time of Ctrl-C: a command that was stopped in its work still writes its report.
         let stage = STAGE.load(Ordering::SeqCst);
         if STOP.swap(true, Ordering::SeqCst) || stage == BEGINNING {
             leave();
@@ -40,13 +40,13 @@ pub fn flag() -> &'static AtomicBool {
             thread::sleep(PATIENCE);
             match stage {
                 KEPT => leave(),
-                // What draws on the terminal says so itself.
+                // The live screen shows it itself.
                 _ if LAST.get().is_some() => {}
-                _ => output::say("stopping, and keeping what was measured; Ctrl-C again gives it up"),
+                _ => output::say("stopping and keeping the results so far; Ctrl-C again ends it at once"),
             }
         });
     });
-    // It can only fail if a handler is there already, or the system has none; both leave us as we were.
+    // It can fail only if there is a handler already, or the system has none; Ctrl-C then ends the process as before.
     drop(listening);
     &STOP
 }
@@ -58,7 +58,7 @@ fn leave() -> ! {
     }
     match STAGE.load(Ordering::SeqCst) {
         BEGINNING => output::say("ranpace: stopped before anything was played"),
-        KEPT => output::say("ranpace: stopped; what was measured is kept, the report is not complete"),
+        KEPT => output::say("ranpace: stopped; the results are kept, but the report is incomplete"),
         _ => {}
     }
     std::process::exit(130)
@@ -80,13 +80,13 @@ pub fn kept() {
     STAGE.store(KEPT, Ordering::SeqCst);
 }
 
-/// Whether somebody wants it to stop.
+/// Whether Ctrl-C was pressed.
 #[cfg(target_os = "linux")]
 pub fn is_set() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
-/// This is done before the second Ctrl-C ends the process.
+/// Registers a function that runs before the second Ctrl-C ends the process.
 #[cfg(target_os = "linux")]
 pub fn at_exit(last: fn()) {
     // The first one stays.

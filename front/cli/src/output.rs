@@ -1,7 +1,7 @@
-//! All that is written to standard output and standard error. Neither ends a command: results are kept whoever listens.
+//! Writes to standard output and standard error. An error of writing does not end a command, so its results are kept in any case.
 //!
-//! A reader that has gone (`ranpace list cc | head -1`, `2>&1 | true`) is not worth a word. Standard output that cannot be
-//! written for another reason, a full disk above all, is told at the end of the command, when its results are on the disk.
+//! A closed pipe (`ranpace list cc | head -1`, `2>&1 | true`) is ignored. Other errors of standard output, such as a full disk, are
+//! reported at the end of the command, after its results are on the disk.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use crate::failure::Failure;
 pub use crate::say::say;
 
-/// Why something is missing on standard output.
+/// The first error of writing to standard output.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Writes a text and a line's end to standard output.
@@ -29,7 +29,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     line(serde_json::to_string_pretty(value).map_err(Failure::ours)?)
 }
 
-/// The end of a command that did what it was asked for: an error if standard output did not take everything.
+/// Ends a successful command: an error if something could not be written to standard output.
 pub fn end() -> Result<(), Failure> {
     match LOST.lock().ok().and_then(|mut lost| lost.take()) {
         Some(error) => Err(Failure::ours(format!(

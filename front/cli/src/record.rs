@@ -1,19 +1,19 @@
-//! Records what cells say during a run, as lines of JSON (`ranpace_rnis::lines`).
+//! Records the radio information of a run's cells as lines of JSON (`ranpace_rnis::lines`).
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
-use ranpace_rnis::etsi::{AssociateId, IdType};
 use ranpace_rnis::lines::{LineClock, Writer};
 use ranpace_rnis::update::Update;
+use ranpace_rnis::{AssociateId, IdType};
 use ranpace_scenario::Scenario;
 use ranpace_sim::{RunResult, Simulation, Updates};
 use ranpace_units::Time;
 
 use crate::failure::Failure;
 
-/// Plays a scenario and writes what its cells say to a file. Users have the addresses that they would have in an emulation.
+/// Plays a scenario and writes the radio information of its cells to a file. Users have the addresses that they would have in an emulation.
 pub fn play(
     scenario: &Scenario,
     path: &Path,

@@ -166,7 +166,7 @@ fn chosen<'a>(experiments: &'a [Experiment], names: &[String]) -> Result<Vec<&'a
     Ok(experiments.iter().filter(is_meant).collect())
 }
 
-/// What the user can mend is the user's.
+/// Mistakes in the command, which the user can correct, have exit status 2; other errors have 1.
 fn failure(error: ReproduceError) -> Failure {
     match error {
         ReproduceError::Refused(refused) => Failure::asked(refused),

@@ -1,8 +1,8 @@
-//! What is said on standard error.
+//! Messages on standard error.
 
 use std::io::{self, Write as _};
 
-/// Says something to the user that is not the result: on standard error. If that cannot be written, there is nobody to tell.
+/// Prints a message to standard error. Errors of writing are ignored, because there is no other place to report them.
 pub fn say(text: &str) {
     // In one piece, so that lines of several processes do not mix.
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());

@@ -1,8 +1,7 @@
 //! Drawing in the terminal while a command runs.
 //!
-//! Drawn on a screen of its own, which goes with the command. The terminal stays in its usual mode, so that Ctrl-C
-//! is what it always is, and reaches programs too. Ctrl-\\ and Ctrl-Z end and stop the command as they do any program, but only
-//! when the terminal has its usual screen again.
+//! The command draws on the alternate screen. The terminal stays in its usual mode, so that Ctrl-C works as always and reaches programs,
+//! too. Ctrl-\\ and Ctrl-Z end and stop the command as they do with any program, but only after the usual screen is back.
 
 use std::io::{self, IsTerminal as _, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,23 +20,23 @@ use ratatui::{Frame, Terminal};
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// Without news it is drawn this often: what it shows beside them has changed, or the terminal's size.
+/// Without news the screen is drawn this often, because the terminal's size, or a log that it shows, may have changed.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Whether the screen is drawn on. Held while something is drawn, and while the command is stopped.
+/// Whether the alternate screen is in use. The lock is held while something is drawn, and while the command is stopped.
 static DRAWN: Mutex<bool> = Mutex::new(false);
-/// Somebody else has written to the terminal.
+/// Whether the terminal's content may differ from what was drawn.
 static IS_STALE: AtomicBool = AtomicBool::new(false);
 
-/// What is drawn.
+/// A view to draw.
 pub trait View: Send + 'static {
-    /// What it is told.
+    /// News that it shows.
     type News: Send + 'static;
 
     /// Takes in what happened.
     fn add(&mut self, news: Self::News);
 
-    /// Before it is drawn: looks at what it is not told. `stops` says whether Ctrl-C was pressed.
+    /// Is called before each drawing, to read what does not come as news. `stops`: Ctrl-C was pressed.
     fn look(&mut self, stops: bool);
 
     /// Draws it all.
@@ -47,8 +46,8 @@ pub trait View: Send + 'static {
 /// Signals that wait until the terminal is given back.
 pub struct Signals(SigSet);
 
-/// That there is somewhere to draw; `otherwise` is said if not. To be called before there is a second thread: from here on Ctrl-\\ and
-/// Ctrl-Z wait for [`start`], in all threads. Programs have them as ever.
+/// Fails with the message `otherwise` if standard output is no terminal. Call it before there is a second thread: from here on Ctrl-\\
+/// and Ctrl-Z wait for [`start`], in all threads. Programs get them as usual.
 pub fn check(otherwise: &str) -> Result<Signals, Failure> {
     if stdout().is_terminal() {
         let signals = SigSet::from_iter([Signal::SIGQUIT, Signal::SIGTSTP]);
@@ -83,8 +82,8 @@ pub fn start<V: View>(
             view.look(interrupt::is_set());
             let _drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
             if IS_STALE.swap(false, Ordering::Relaxed) {
-                // One that knows nothing of what was drawn draws everything. (`clear` would ask the terminal where its cursor is, and
-                // wait for the answer.)
+                // A new `Terminal` draws everything. (`clear` would ask the terminal for the position of its cursor, and wait for the
+                // answer.)
                 terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
             }
             terminal.draw(|frame| view.draw(frame))?;
@@ -92,7 +91,7 @@ pub fn start<V: View>(
     })
 }
 
-/// Lets signals do what they always do, between giving the terminal back and taking it again.
+/// Restores the usual screen, lets a signal take its effect, and returns to the alternate screen.
 fn attend(signals: SigSet) {
     while let Ok(signal) = signals.wait() {
         let drawn = not_drawing();
@@ -101,7 +100,7 @@ fn attend(signals: SigSet) {
             restore();
         }
         let only = SigSet::from_iter([signal]);
-        // It comes to this thread, as soon as it is let through.
+        // This thread receives it as soon as it unblocks it.
         let passed = raise(signal).and_then(|()| only.thread_unblock()).and_then(|()| only.thread_block());
         if passed.is_err() {
             return;

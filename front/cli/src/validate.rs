@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod emulated;
+#[cfg(all(target_os = "linux", feature = "rnis"))]
+mod rnis;
 
 use clap::ValueEnum;
 #[cfg(target_os = "linux")]
@@ -14,7 +16,7 @@ use crate::{interrupt, output};
 /// Compare models with standards, theory, another simulator and the kernel
 ///
 /// Each row shows the expected value, the measured one, and by how much they may differ. Rows without a tolerance are printed
-/// and not judged. For `radio` the exit status is 0 if all judged rows are ok, and 1 otherwise. For `tcp` and `kernel` it is 0 if at
+/// and not judged. For `radio` and `rnis` the exit status is 0 if all judged rows are ok, and 1 otherwise. For `tcp` and `kernel` it is 0 if at
 /// least 90 % of them are ok, 1 if fewer are, and 99 if the machine did not keep up in more than a fifth of the emulations.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -23,7 +25,9 @@ use crate::{interrupt, output};
     ranpace validate tcp --quick          12 rows, about 3 minutes; needs root\n  \
     ranpace validate tcp                  all rows, about 40 minutes\n  \
     ranpace validate kernel --quick       10 rows, about 3 minutes; needs root\n  \
-    ranpace validate kernel               all rows, about 30 minutes\n\n\
+    ranpace validate kernel               all rows, about 30 minutes\n  \
+    ranpace validate kernel --only \"recorded LTE\" --only \"NR cell\"\n  \
+    ranpace validate rnis --quick         3 cells, half a minute\n\n\
     docs/validate.md says what is compared, and docs/fidelity.md what was found.")]
 pub struct Validate {
     /// What to compare
@@ -32,9 +36,12 @@ pub struct Validate {
     /// Print the rows as one JSON document
     #[arg(long)]
     json: bool,
-    /// With `tcp` and `kernel`: play only some of the rows, once each
+    /// With `tcp`, `kernel` and `rnis`: play only some of the rows, once each
     #[arg(long)]
     quick: bool,
+    /// With `tcp` and `kernel`: only rows with this text in their name, such as "recorded LTE"; can be repeated
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
     /// With `tcp` and `kernel`: folder that keeps the runs; the same command resumes from it
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: std::path::PathBuf,
@@ -54,15 +61,17 @@ enum What {
     Tcp,
     /// The controls of `ranpace kernel` beside the simulator's, in real time
     Kernel,
+    /// Bandwidth and age of the RNIS server's feed beside the simulator's, in real time
+    Rnis,
 }
 
 impl Validate {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
         match self.what {
-            What::Radio if self.quick => {
-                Err(Failure::asked("--quick goes with `ranpace validate tcp` and `kernel`"))
-            }
+            What::Radio if self.quick || !self.only.is_empty() => Err(Failure::asked(
+                "--quick and --only go with `ranpace validate tcp` and `kernel`, --quick with `rnis`, too",
+            )),
             What::Radio => self.radio(),
             #[cfg(target_os = "linux")]
             What::Tcp => emulated::run(&self, Grid::Plain),
@@ -70,8 +79,22 @@ impl Validate {
             What::Kernel => emulated::run(&self, Grid::Controls),
             #[cfg(all(target_os = "linux", not(feature = "kernel")))]
             What::Kernel => Err(crate::kernel::not_built()),
+            #[cfg(all(target_os = "linux", feature = "rnis"))]
+            What::Rnis if !self.only.is_empty() => {
+                Err(Failure::asked("--only goes with `ranpace validate tcp` and `kernel`"))
+            }
+            #[cfg(all(target_os = "linux", feature = "rnis"))]
+            What::Rnis => {
+                let rows = rnis::run(self.quick, &self.common())?;
+                self.print(&rows)?;
+                conclude(&rows)
+            }
+            #[cfg(all(target_os = "linux", not(feature = "rnis")))]
+            What::Rnis => {
+                Err(Failure::asked("this ranpace was built without its RNIS commands (feature `rnis`)"))
+            }
             #[cfg(not(target_os = "linux"))]
-            What::Tcp | What::Kernel => Err(Failure::ours("skipped: needs Linux")),
+            What::Tcp | What::Kernel | What::Rnis => Err(Failure::ours("skipped: needs Linux")),
         }
     }
 
@@ -85,11 +108,12 @@ impl Validate {
                 "stopped; {left} of {all} checks were not made, and the rows are those of the others"
             )));
         }
-        let judged = found.rows.iter().filter(|row| row.ok.is_some()).count();
-        match found.rows.iter().filter(|row| row.ok == Some(false)).count() {
-            0 => Ok(()),
-            failed => Err(Failure::ours(format!("{failed} of {judged} judged rows are not ok"))),
-        }
+        conclude(&found.rows)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn common(&self) -> crate::common::Common {
+        crate::common::Common { out: self.out.clone(), threads: 0, traces: self.traces.clone() }
     }
 
     fn print(&self, rows: &[Row]) -> Result<(), Failure> {
@@ -99,6 +123,15 @@ impl Validate {
             output::line(format!("{}\n{}", validate::table(rows), validate::counts(rows)))?;
         }
         Ok(())
+    }
+}
+
+/// An error if a judged row is not ok.
+fn conclude(rows: &[Row]) -> Result<(), Failure> {
+    let judged = rows.iter().filter(|row| row.ok.is_some()).count();
+    match rows.iter().filter(|row| row.ok == Some(false)).count() {
+        0 => Ok(()),
+        failed => Err(Failure::ours(format!("{failed} of {judged} judged rows are not ok"))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What cells publish while they are played, and what is recorded of a run.
+//! Radio information that cells publish during an emulation, and its recording in a run.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)] // a test may
 

@@ -1,4 +1,4 @@
-//! What is to be seen of an emulation beside its results: packets on file, and the terminal.
+//! Views of an emulation beside its results: captures of packets, and the live screen.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)] // a test may
 

@@ -206,6 +206,21 @@ cc = "cubic"
         }
     }
 
+    /// What the first page shows: over the built-in recording with a queue of 1 MB, a third of CUBIC's delay at half its goodput.
+    #[test]
+    fn a_server_under_exec_behind_a_recording_has_a_third_of_cubics_delay_at_half_its_goodput() {
+        let Some(_turn) = ready() else { return };
+        let recorded = SCENARIO
+            .replace("rate = \"20Mbit/s\"\ndelay = \"10ms\"", "trace = \"builtin:lte\"\ndelay = \"15ms\"")
+            .replace("20s", "40s");
+        assert!(recorded.contains("builtin:lte") && recorded.contains("1MB"));
+        let plain = download_in(&recorded, ("", ""), ":", 20);
+        let here = download_in(&recorded, ("ranpace kernel exec --cc c2tcp:target=50ms --", ""), ":", 20);
+        assert!(here.control.starts_with("kernel c2tcp"), "{here:?}");
+        assert!(here.rtt < plain.rtt / 3.0, "{here:?} beside {plain:?}");
+        assert!(here.goodput > plain.goodput / 2.0, "{here:?} beside {plain:?}");
+    }
+
     /// One user of an LTE cell, 10 ms from the server.
     const CELL: &str = r#"
 duration = "40s"
@@ -437,6 +452,63 @@ host = "edge"
     /// The controls that the kernel has.
     fn available() -> String {
         fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap()
+    }
+
+    #[test]
+    fn list_and_show_have_the_controls_of_exec_too() {
+        let Some(_turn) = rights() else { return };
+        let json = |arguments: &[&str]| -> serde_json::Value {
+            let (code, out, error) = kernel(&[arguments, &["--json"]].concat());
+            assert_eq!(code, Some(0), "{error}");
+            serde_json::from_str(&out).unwrap()
+        };
+        let mut left = Vec::new();
+        for control in ["c2tcp:target=50ms", "cdbev2:dd=off", "mdcc"] {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; read word <&3");
+            let mut exec = Command::new(env!("CARGO_BIN_EXE_ranpace"))
+                .args(["kernel", "exec", "--cc", control, "--", "bash", "-c", &script])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let mut accepted = None;
+            until("it connects", || {
+                accepted = listener.accept().ok();
+                accepted.is_some()
+            });
+            let (stream, peer) = accepted.unwrap();
+            let shown = json(&["show"]);
+            let is_it = |socket: &&serde_json::Value| socket["local"] == peer.to_string();
+            let socket = shown.as_array().unwrap().iter().find(is_it);
+            let socket = socket.unwrap_or_else(|| panic!("{control}, {peer}: {shown}"));
+            assert!(socket["figures"]["cwnd"].as_f64().unwrap() >= 1.0, "{socket}");
+            let name = socket["control"].as_str().unwrap().to_owned();
+            assert_eq!(json(&["show", &name]), serde_json::json!([socket]), "by its name, and no other");
+            let listed = json(&["list"]);
+            let listed = listed.as_array().unwrap().iter().find(|listed| listed["name"] == name).unwrap();
+            assert_eq!((&listed["control"], &listed["by"]), (&control.into(), &"exec".into()));
+            assert_eq!(listed["cgroups"][0]["programs"], serde_json::json!(["bash"]), "{listed}");
+            let group = fs::canonicalize(listed["cgroups"][0]["path"].as_str().unwrap()).unwrap();
+            assert!(groups_of(exec.id()).contains(&group), "{listed}");
+            if control == "mdcc" {
+                // Removed, while a connection uses it still: it is shown, and said to be removed.
+                exec.kill().unwrap();
+                until("it is removed", || {
+                    let listed = json(&["list"]);
+                    let found = listed.as_array().unwrap().iter().find(|listed| listed["name"] == name);
+                    found.is_some_and(|listed| listed["by"] == "removed")
+                });
+            }
+            left.push(name);
+            drop(stream);
+            exec.wait().unwrap();
+        }
+        until("nothing is left of them", || {
+            let listed = json(&["list"]);
+            !listed.as_array().unwrap().iter().any(|listed| left.iter().any(|name| listed["name"] == *name))
+        });
     }
 
     #[test]

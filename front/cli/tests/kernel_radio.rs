@@ -60,8 +60,8 @@ fn good() -> RadioHint {
 }
 
 /// Goodput of the flow under a control of the kernel's, Mbit/s.
-fn goodput(control: &str) -> f64 {
-    let folder = folder_with(SCENARIO);
+fn goodput(scenario: &str, control: &str) -> f64 {
+    let folder = folder_with(scenario);
     // An emulation that is invalid, because the machine was too slow, has its flow all the same.
     let (code, out, error) = output(folder.path(), &["scenario.toml", "--json", "--cc", control]);
     let parsed: serde_json::Value =
@@ -72,7 +72,7 @@ fn goodput(control: &str) -> f64 {
 }
 
 /// The same for a MELD that is told so of the phone all the time; of nothing if `None`.
-fn goodput_of(text: &str, report: Option<Report>) -> f64 {
+fn goodput_of(scenario: &str, text: &str, report: Option<Report>) -> f64 {
     let name = format!("e{}", std::process::id());
     let loaded = Loaded::new(&Control::parse(text).unwrap(), &name).unwrap();
     let feed = RadioFeed::of(&loaded).unwrap();
@@ -88,7 +88,7 @@ fn goodput_of(text: &str, report: Option<Report>) -> f64 {
                 }
             });
         }
-        let goodput = goodput(&name);
+        let goodput = goodput(scenario, &name);
         over.store(true, Ordering::Relaxed);
         goodput
     })
@@ -97,9 +97,9 @@ fn goodput_of(text: &str, report: Option<Report>) -> f64 {
 #[test]
 fn losses_that_the_radio_explains_cost_nothing_and_all_others_as_much_as_ever() {
     let Some(_turn) = rights() else { return };
-    let plain = goodput("cubic");
+    let plain = goodput(SCENARIO, "cubic");
     // On a busy machine a report may come late.
-    let hidden = goodput_of("cubic+meld-me:max_age=1s", Some(|hint| hint));
+    let hidden = goodput_of(SCENARIO, "cubic+meld-me:max_age=1s", Some(|hint| hint));
     assert!(hidden > 2.5 * plain && hidden > 15.0, "{hidden} beside {plain} Mbit/s");
     let told: [(&str, Option<Report>); 4] = [
         ("no reports", None),
@@ -108,7 +108,20 @@ fn losses_that_the_radio_explains_cost_nothing_and_all_others_as_much_as_ever() 
         ("a long queue", Some(|hint| RadioHint { queue: Bytes::new(500_000), ..hint })),
     ];
     for (case, report) in told {
-        let here = goodput_of("cubic+meld-me", report);
+        let here = goodput_of(SCENARIO, "cubic+meld-me", report);
         assert!((0.6..1.7).contains(&(here / plain)), "{case}: {here} beside {plain} Mbit/s");
+    }
+}
+
+#[test]
+fn packets_that_only_came_late_cost_nothing_whether_their_loss_was_hidden_or_told() {
+    let Some(_turn) = rights() else { return };
+    let late = "reorder = { probability = 0.005, delay = \"30ms\" }";
+    let scenario = SCENARIO.replace("loss = 0.005\n", &format!("{late}\n")).replace(", loss = 0.0", "");
+    assert!(scenario.contains(late) && !scenario.contains("loss"));
+    let plain = goodput(&scenario, "cubic");
+    for (case, report) in [("hidden", Some((|hint| hint) as Report)), ("told", None)] {
+        let here = goodput_of(&scenario, "cubic+meld-me:max_age=1s", report);
+        assert!(here > 0.8 * plain, "{case}: {here} beside {plain} Mbit/s");
     }
 }

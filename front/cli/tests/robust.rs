@@ -1,4 +1,4 @@
-//! What a hostile or clumsy user does: nobody listens, disks are full, Ctrl-C comes at the wrong time, numbers are absurd.
+//! Commands survive hostile or clumsy use: closed pipes, full disks, Ctrl-C at the wrong time, absurd numbers.
 #![allow(clippy::unwrap_used)] // a test may
 
 use std::fs;

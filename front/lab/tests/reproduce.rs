@@ -69,7 +69,7 @@ fn all_of_001_can_be_played() {
     assert_eq!(all.len(), 8);
     for played in &all {
         assert!(played.missing.is_empty());
-        let with_runs = played.cells.all().count();
+        let with_runs = played.results.all().count();
         assert_eq!(with_runs == 0, played.experiment.pending.is_some(), "{}", played.experiment.id);
     }
     assert!(page(&all).contains("Table I"));
@@ -157,7 +157,7 @@ fn readings_are_played_where_they_differ_and_the_nearest_is_named() {
     assert!(last.measured.contains("buffer=") && last.measured.contains("window="), "{last:?}");
     // Every combination has BBR alone, under a label of its own; that of the experiment itself also exists by its name. Two points
     // each.
-    let labels: Vec<&str> = played.cells.all().map(|(scheme, ..)| scheme).collect();
+    let labels: Vec<&str> = played.results.all().map(|(scheme, ..)| scheme).collect();
     let extra = labels.iter().filter(|label| label.contains('[')).count();
     assert_eq!((labels.len(), extra), (2 * 19, 2 * 18));
 }

@@ -1,4 +1,7 @@
 //! A queue of any kind, dispatched statically.
+//!
+//! To add one, write a file beside `codel.rs`, give it a variant here and in `config.rs`, and declare its keys in
+//! `logic/scenario/src/listing/queues.rs`, where `logic/scenario/src/link.rs` reads them.
 
 use ranpace_units::{Bytes, Time};
 

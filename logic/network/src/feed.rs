@@ -7,7 +7,7 @@
 //! - A flow whose sender's control wants radio information is subscribed automatically: to its own modem if its host is a user,
 //!   otherwise to the edge, for the user that its data go to ([`Feed::of_flow`]).
 //! - **A participant at a host calls [`Network::subscribe_hints`](crate::Network::subscribe_hints)** once for each user before the first
-//!   event, with [`Reader::Middlebox`] and a number of its choice. [`Hosts::on_hint`](crate::Hosts::on_hint) receives each hint when it
+//!   event, with [`Reader::Participant`] and a number of its choice. [`Hosts::on_hint`](crate::Hosts::on_hint) receives each hint when it
 //!   arrives.
 //! - An observer of the whole network subscribes in the same way, as [`Reader::Observer`].
 //!
@@ -38,8 +38,8 @@ const TEXT_REPORT: u64 = 170;
 pub enum Reader {
     /// The control at the sender of this flow.
     Flow(u32),
-    /// A middlebox of this number.
-    Middlebox(u32),
+    /// A participant at a host, by the number that it has chosen.
+    Participant(u32),
     /// The observer of the whole network.
     Observer,
 }
@@ -180,7 +180,7 @@ impl Feed {
         let channel = [&mut self.edge, &mut self.modem]
             .into_iter()
             .find(|channel| channel.under_way.front().is_some_and(|(at, _)| *at <= now))?;
-        channel.under_way.pop_front().map(|(_, told)| told)
+        channel.under_way.pop_front().map(|(_, delivery)| delivery)
     }
 
     /// The measured part begins.

@@ -3,15 +3,18 @@
 //! A network has no endpoints and reads no clock. Its driver takes the next event from [`Network::queue`], sets the time with
 //! [`Network::set_now`], and passes the event to [`Network::handle`]: the simulator at the event's own time, the emulator when the
 //! real clock has reached it. The driver provides the hosts: see [`Hosts`].
+//!
+//! The way of a packet: [`Network::send`] offers it to the first link or cell of its route (`offer`). When it comes out there
+//! (`on_link`, `on_radio`), `forward` shows it to the participants at that host, and offers it to the next link or cell, or gives it
+//! to its receiver ([`Hosts::on_arrived`]).
 
 use ranpace_cc::RadioHint;
 use ranpace_link::{Link, Service};
 use ranpace_pep::middlebox::{Middlebox, MiddleboxPacket, Verdict};
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
-use ranpace_rnis::Grant;
-use ranpace_rnis::etsi::AssociateId;
 use ranpace_rnis::update::Update;
+use ranpace_rnis::{AssociateId, Grant};
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -49,7 +52,7 @@ pub trait Hosts<'a> {
     fn on_event(&mut self, network: &mut Network<'a, Self::Event>, event: Self::Event);
 
     /// Radio information has arrived for one of its readers.
-    fn on_hint(&mut self, network: &mut Network<'a, Self::Event>, told: &HintDelivery);
+    fn on_hint(&mut self, network: &mut Network<'a, Self::Event>, delivery: &HintDelivery);
 
     /// The modem of a user received a grant, and [`Network::listen`] was called for it.
     fn on_grant(&mut self, network: &mut Network<'a, Self::Event>, user: u32, grant: &RadioHint);
@@ -396,8 +399,8 @@ impl<'a, E: Copy> Network<'a, E> {
 
     /// Delivers radio information that has arrived to its readers.
     fn deliver_hints<H: Hosts<'a, Event = E>>(&mut self, hosts: &mut H) {
-        while let Some(told) = self.radio.as_mut().and_then(|radio| radio.feed().next(self.now)) {
-            hosts.on_hint(self, &told);
+        while let Some(delivery) = self.radio.as_mut().and_then(|radio| radio.feed().next(self.now)) {
+            hosts.on_hint(self, &delivery);
         }
         if let Some(radio) = &mut self.radio {
             self.feed_timer.set(radio.feed().next_due(), Event::Feed, &mut self.queue);

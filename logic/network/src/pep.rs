@@ -152,12 +152,12 @@ impl<'a> WatchingPep<'a> {
 
     /// The sender rejected a report: an impossible one counts against the PEP, and a new epoch is requested if the flow is reported
     /// by digests.
-    pub fn reject(&mut self, now: Time, told: &PepDelivery, impossible: bool) {
+    pub fn reject(&mut self, now: Time, delivery: &PepDelivery, impossible: bool) {
         if impossible {
             self.agent.reject(now);
         }
-        if matches!(told.report.report.view, View::Opaque(_)) {
-            self.ask_for_epoch(now, told);
+        if matches!(delivery.report.report.view, View::Opaque(_)) {
+            self.ask_for_epoch(now, delivery);
         }
     }
 
@@ -233,13 +233,13 @@ impl<'a> WatchingPep<'a> {
     }
 
     /// The server requests a new epoch of a flow whose digests can no longer be interpreted.
-    fn ask_for_epoch(&mut self, now: Time, told: &PepDelivery) {
-        if self.ask_from.get(&told.flow).is_some_and(|at| now < *at) {
+    fn ask_for_epoch(&mut self, now: Time, delivery: &PepDelivery) {
+        if self.ask_from.get(&delivery.flow).is_some_and(|at| now < *at) {
             return;
         }
-        let Known { id, delays, .. } = self.known[told.known];
+        let Known { id, delays, .. } = self.known[delivery.known];
         let Some(asked) = self.agent.resync(&id) else { return };
-        self.ask_from.insert(told.flow, now + ASK_AGAIN);
+        self.ask_from.insert(delivery.flow, now + ASK_AGAIN);
         self.resyncs += 1;
         let at = now + delays.1;
         self.enter(at, false, asked.as_slice().to_vec());

@@ -5,8 +5,7 @@ use ranpace_phy::{Both, Direction};
 use ranpace_radio::cell::{Cell, CellSubscription, Listener, Probe};
 use ranpace_radio::network::RadioNetwork;
 use ranpace_radio::rlc::DropCause;
-use ranpace_rnis::etsi::ReferenceSignal;
-use ranpace_rnis::{CellInfo, Event, EventKind, Grant, LinkReport, SlotReport};
+use ranpace_rnis::{CellInfo, Event, EventKind, Grant, LinkReport, ReferenceSignal, SlotReport};
 use ranpace_scenario::Scenario;
 use ranpace_units::{Bytes, Rate, Span, Time};
 

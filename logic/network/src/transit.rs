@@ -10,7 +10,7 @@ use ranpace_cc::RadioHint;
 use ranpace_pep::middlebox::Verdict;
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
-use ranpace_rnis::etsi::AssociateId;
+use ranpace_rnis::AssociateId;
 use ranpace_rnis::update::Update;
 use ranpace_scenario::{ChangeKind, Scenario};
 use ranpace_units::{Bytes, Span, Time};
@@ -70,7 +70,7 @@ struct ExternalHosts {
     before: Vec<FlowCounts>,
     rows: Vec<FlowRows>,
     /// Radio information that has arrived for readers outside.
-    told: VecDeque<(Time, HintDelivery)>,
+    hints: VecDeque<(Time, HintDelivery)>,
     /// Grants that modems have decoded, of the users that are listened to.
     granted: VecDeque<(Time, u32, RadioHint)>,
 }
@@ -97,8 +97,8 @@ impl<'a> Hosts<'a> for ExternalHosts {
         match event {}
     }
 
-    fn on_hint(&mut self, network: &mut Network<'a, Never>, told: &HintDelivery) {
-        self.told.push_back((network.now(), *told));
+    fn on_hint(&mut self, network: &mut Network<'a, Never>, delivery: &HintDelivery) {
+        self.hints.push_back((network.now(), *delivery));
     }
 
     fn on_grant(&mut self, network: &mut Network<'a, Never>, user: u32, grant: &RadioHint) {
@@ -157,7 +157,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
                 counts: none.clone(),
                 before: none,
                 rows,
-                told: VecDeque::new(),
+                hints: VecDeque::new(),
                 granted: VecDeque::new(),
             },
             contents: Vec::new(),
@@ -267,7 +267,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
 
     /// The next radio information that has arrived, and when.
     pub fn take_hint(&mut self) -> Option<(Time, HintDelivery)> {
-        self.outside.told.pop_front()
+        self.outside.hints.pop_front()
     }
 
     /// Has [`Self::take_grant`] give what the modem of a user decodes from now on.

@@ -1,8 +1,7 @@
 //! What the cells of a scenario say, as updates of a source of radio information: for the RNIS server, and for recordings of it.
 
-use ranpace_rnis::etsi::{AssociateId, Ecgi, Plmn, ReferenceSignal};
 use ranpace_rnis::update::{Cell, Signal, Slot, Strength, Update, User};
-use ranpace_rnis::{CellInfo, Event, EventKind, SlotReport};
+use ranpace_rnis::{AssociateId, CellInfo, Ecgi, Event, EventKind, Plmn, ReferenceSignal, SlotReport};
 use ranpace_scenario::Scenario;
 use ranpace_units::Time;
 

@@ -4,14 +4,10 @@
 //! * [`rapid`]: a proxy that splits TCP connections shares a user's radio bandwidth among them by demand.
 //! * [`split`]: which connections a proxy splits and what servers may send it, with RAPID or without.
 //! * [`middlebox`]: middleboxes that decide about packets one by one, as they pass.
-//! * [`RightEdge`]: a receive window as it may be advertised, for proxies that limit a sender.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod lightweight;
 pub mod middlebox;
 pub mod rapid;
-mod right_edge;
 pub mod split;
-
-pub use right_edge::RightEdge;

@@ -46,9 +46,9 @@
 //! samples of either side, [`Rapid::on_ran_acked`] for payload that the user has acknowledged, [`Rapid::on_backlog`] when the
 //! backlog changes; [`Rapid::on_deadline`] when [`Rapid::next_deadline`] has come; [`Rapid::close`]. After any of these it calls
 //! [`Rapid::next_change`] until that returns `None`. For each flow returned, these may have changed: [`Rapid::window`] (to be
-//! advertised to the server through a [`RightEdge`](crate::RightEdge); `None`: the platform's own window, but at most
-//! [`Rapid::room`], to be queried whenever the backlog changes), [`Rapid::allocation`] and [`Rapid::ran_window`] (for the control
-//! `rapid` on the user's side; `None`: an ordinary control).
+//! advertised to the server; `None`: the platform's own window, but at most [`Rapid::room`], to be queried whenever the backlog
+//! changes), [`Rapid::allocation`] and [`Rapid::ran_window`] (for the control `rapid` on the user's side; `None`: an ordinary
+//! control).
 //!
 //! ```
 //! use ranpace_pep::rapid::{Rapid, Settings};

@@ -167,11 +167,6 @@ impl TddPattern {
     pub fn symbols_in_all(self, direction: Direction) -> u32 {
         (0..u64::from(self.slots)).map(|slot| u32::from(self.symbols(slot, direction))).sum()
     }
-    /// Number of slots of the pattern with symbols in this direction, special slots included.
-    pub fn slots_that_carry(self, direction: Direction) -> u8 {
-        // At most 160 slots.
-        (0..u64::from(self.slots)).filter(|&slot| self.symbols(slot, direction) > 0).count() as u8
-    }
 }
 
 impl FromStr for TddPattern {
@@ -245,7 +240,6 @@ mod tests {
         }
         assert_eq!(pattern.symbols_in_all(Direction::Downlink), 52);
         assert_eq!(pattern.symbols_in_all(Direction::Uplink), 16);
-        assert_eq!(pattern.slots_that_carry(Direction::Uplink), 2);
         assert_eq!(pattern.special().gap(), 2);
     }
 
@@ -281,7 +275,7 @@ mod tests {
     fn a_special_slot_alone_may_carry_both() {
         let pattern: TddPattern = "S 6:2:6".parse().unwrap();
         assert_eq!(pattern.to_string(), "S 6:2:6");
-        assert_eq!(pattern.slots_that_carry(Direction::Uplink), 1);
+        assert_eq!(pattern.symbols_in_all(Direction::Uplink), 6);
     }
 
     proptest! {

@@ -32,10 +32,12 @@ mod query;
 mod tests;
 pub mod vendor;
 
+use crate::identity::Number;
+pub use crate::identity::{AssociateId, Ecgi, IdType, Plmn};
+pub use crate::measurement::{ReferenceSignal, Traffic};
 pub use filter::Occurrence;
 pub use layer2::{Layer2, Layer2Window};
 pub use links::{ExpiryLinks, ExpiryNotification, SubscriptionLink, SubscriptionLinkList, SubscriptionLinks};
-pub use measures::{ReferenceSignal, Traffic};
 pub use of_cell::{Names, event, plmn_info, rab_info};
 
 pub use query::{L2Query, QueryError, RabQuery, S1Query};
@@ -62,56 +64,6 @@ impl TimeStamp {
     /// The time; nanoseconds beyond a second carry over.
     pub fn time(self) -> Time {
         Time::from_nanos(u64::from(self.seconds) * 1_000_000_000 + u64::from(self.nano_seconds))
-    }
-}
-
-/// A network.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plmn {
-    /// Mobile country code.
-    pub mcc: String,
-    /// Mobile network code.
-    pub mnc: String,
-}
-
-/// A cell of E-UTRAN: its global identifier.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Ecgi {
-    /// Its identity, 28 bits as text.
-    pub cell_id: String,
-    /// Its network.
-    pub plmn: Plmn,
-}
-
-/// Kinds of identifiers of a user or a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IdType {
-    /// By the user's IPv4 address.
-    UeIpv4 = 1,
-    /// By its IPv6 address.
-    UeIpv6 = 2,
-    /// By the address assigned by NAT.
-    NatedIp = 3,
-    /// By the tunnel endpoint identifier.
-    GtpTeid = 4,
-}
-
-impl Serialize for IdType {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u8(*self as u8)
-    }
-}
-
-impl<'de> Deserialize<'de> for IdType {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Number::deserialize(deserializer)?.0 {
-            1 => Ok(Self::UeIpv4),
-            2 => Ok(Self::UeIpv6),
-            3 => Ok(Self::NatedIp),
-            4 => Ok(Self::GtpTeid),
-            other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a type from 1 to 4")),
-        }
     }
 }
 
@@ -147,38 +99,6 @@ impl<'de> Deserialize<'de> for HoStatus {
             other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a status from 1 to 5")),
         }
     }
-}
-
-/// A number, or a text that begins with one.
-struct Number(u64);
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Number(u64),
-            Text(String),
-        }
-        match Either::deserialize(deserializer)? {
-            Either::Number(number) => Ok(Self(number)),
-            Either::Text(text) => {
-                let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-                let wrong = || D::Error::invalid_value(Unexpected::Str(&text), &"a number");
-                text[..end].parse().map(Self).map_err(|_| wrong())
-            }
-        }
-    }
-}
-
-/// Identifies a user or a flow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AssociateId {
-    /// Kind of identifier.
-    #[serde(rename = "type")]
-    pub id_type: IdType,
-    /// The identifier.
-    pub value: String,
 }
 
 /// Identifies a user temporarily.

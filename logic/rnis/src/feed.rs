@@ -1,14 +1,15 @@
 //! The feed of radio information between hosts: authenticated datagrams, one or a few per TTI and subscriber.
 //!
 //! A server sends each subscriber the reports of [`wire`](crate::wire) (version 2), each in an envelope ([`message`]) that a carrier
-//! encrypts and authenticates with the subscription's key. [`sender`] decides who gets which report, [`receiver`] what a subscriber
-//! makes of what comes: names and addresses ([`entries`]), lost and repeated datagrams, a restarted server, and the age of each
-//! value on the subscriber's own clock ([`clock`]). Ours.
+//! encrypts and authenticates with the subscription's key. At the server, [`sender`] decides who gets which report, and [`session`]
+//! to whom anything is sent at all. At the subscriber, [`lease`] keeps the subscription alive, [`receiver`] accepts what comes: lost and
+//! repeated datagrams, a restarted server, and the age of each value on its own clock ([`clock`]); [`view`] has the values with
+//! the names and addresses of users ([`entries`]). Ours.
 //!
 //! # Exchange
 //!
 //! 1. The server sends a [`Hello`](message::Hello) with a cookie to the subscription's address, ten times a second, until it is
-//!    answered; later once a second.
+//!    answered or [`SILENCE`] has passed; later once a second.
 //! 2. The subscriber sends a [`Request`](message::Request) with that cookie. Only an address that returns cookies gets reports: a
 //!    subscription cannot direct a feed at a stranger.
 //! 3. The server's [`Answer`](message::Answer) repeats the request's time. It proves that the server's epoch is the present one, so
@@ -19,11 +20,14 @@
 
 pub mod clock;
 pub mod entries;
+pub mod lease;
 pub mod message;
 pub mod receiver;
 pub mod sender;
+pub mod session;
 #[cfg(test)]
 mod tests;
+pub mod view;
 
 use ranpace_units::Span;
 

@@ -27,8 +27,10 @@ pub mod etsi;
 mod event;
 pub mod feed;
 mod hint;
-#[cfg(feature = "lines")]
+mod identity;
+#[cfg(feature = "write-lines")]
 pub mod lines;
+mod measurement;
 mod publisher;
 mod replay;
 mod report;
@@ -36,12 +38,13 @@ pub mod shared_table;
 pub mod subscription;
 mod text;
 mod timestamped;
-#[cfg(feature = "etsi")]
 pub mod update;
 pub mod wire;
 
 pub use event::{Event, EventKind};
 pub use hint::RadioHint;
+pub use identity::{AssociateId, Ecgi, IdType, Plmn};
+pub use measurement::{ReferenceSignal, Traffic};
 pub use publisher::{Averaging, Publisher};
 pub use replay::Replay;
 pub use report::{BearerReport, CellInfo, Grant, LinkReport, SlotReport, Technology, UserReport};

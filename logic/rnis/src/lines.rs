@@ -8,11 +8,13 @@
 //! users, and counters of users whose rows have none. It accepts any input; what it cannot use is an error that says what was
 //! expected, and changes nothing.
 
+#[cfg(feature = "lines")]
 mod read;
-#[cfg(test)]
+#[cfg(all(test, feature = "lines"))]
 mod tests;
 mod write;
 
+#[cfg(feature = "lines")]
 pub use read::{LineError, Reader};
 pub use write::Writer;
 
@@ -24,10 +26,6 @@ pub const LONGEST: usize = 1 << 20;
 pub const CELLS: u16 = 1 << 10;
 /// Users are numbered below this. Ours, as for cells; 16 bits, as in the feed's datagrams.
 pub const USERS: u32 = 1 << 16;
-/// Longest name or identifier in bytes. Ours.
-const TEXT: usize = 128;
-/// Most identifiers of a user, and neighbours in a report of signals. Ours; TS 36.331 has 8 neighbours (maxCellReport).
-const MOST: usize = 32;
 
 /// The clock of a stream's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -52,9 +50,5 @@ impl LineClock {
             Self::Run => "run",
             Self::Arrival => "arrival",
         }
-    }
-
-    fn by_name(name: &str) -> Option<Self> {
-        [Self::Day, Self::Monotonic, Self::Run, Self::Arrival].into_iter().find(|clock| clock.name() == name)
     }
 }

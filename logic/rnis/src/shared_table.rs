@@ -49,6 +49,8 @@ pub const MAGIC: u64 = 0x5241_4e52_4e49_0001;
 pub const CELL_WORDS: usize = 18;
 /// Words of a user, without its history.
 pub const USER_WORDS: usize = 16;
+/// The word with the time of the last slot: the last one that a slot changes, for a carrier whose readers wait for it.
+pub const LAST_SLOT: usize = 4;
 /// How often a reader retries a record that keeps changing.
 pub const READS: usize = 10_000;
 const HEADER_WORDS: usize = 8;
@@ -323,7 +325,7 @@ impl<'a> Writer<'a> {
         let entry = entry << SLOT_BITS | report.slot & SLOT_MASK;
         words[layout.slot(at + CELL_WORDS, report.slot)].store(entry, Ordering::Relaxed);
         change.end();
-        words[4].store(report.time.as_nanos(), Ordering::Release);
+        words[LAST_SLOT].store(report.time.as_nanos(), Ordering::Release);
     }
 
     #[inline]
@@ -426,7 +428,7 @@ impl<'a> SharedTable<'a> {
 
     /// When a slot was last written, of any cell.
     pub fn last_slot_at(&self) -> Time {
-        Time::from_nanos(load(&self.words[4]))
+        Time::from_nanos(load(&self.words[LAST_SLOT]))
     }
 
     /// A cell; `None` if nothing was reported about it.

@@ -1,11 +1,13 @@
-//! What a source of radio information passes on: cells, users, slots, and what is rarer than these.
+//! Updates that a source of radio information passes on: cells, users, slots, and rarer events.
 //!
 //! Numbers of cells and users are those of the source. [`lines`](crate::lines) writes and reads updates as lines of JSON.
 
 use ranpace_phy::Both;
 use ranpace_units::{Span, Time};
 
-use crate::etsi::{AssociateId, Ecgi};
+#[cfg(feature = "etsi")]
+use crate::etsi::Notification;
+use crate::identity::{AssociateId, Ecgi};
 use crate::{BearerReport, CellInfo, Event, SlotReport, UserReport};
 
 /// News of a base station. Times are those of the clock that its reader uses.
@@ -34,6 +36,10 @@ pub enum Update {
         /// To the user and back.
         round_trip: Span,
     },
+    /// What no other update says, as the standard's notification: a change of carriers, a bearer on S1, a handover that is prepared,
+    /// refused or cancelled. It is about one user, whom its identifiers name.
+    #[cfg(feature = "etsi")]
+    Notification(Box<Notification>),
 }
 
 /// A cell and its identity.

@@ -407,7 +407,8 @@ impl Encoder {
 ///
 /// A user missing from a delta has not changed, so that a record is as fresh as the last datagram of its cell, unless one was
 /// missed. After a gap each record keeps the time of the last datagram before it until it is confirmed. A restarted sender voids
-/// all records of its cell. Reordered datagrams are dropped.
+/// all records of its cell. Reordered datagrams are dropped. A full report that is newer than all before it is accepted whatever its
+/// number, so that a reader can be moved from one encoder to another.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     cells: BTreeMap<u16, CellView>,
@@ -451,12 +452,15 @@ impl Decoder {
             users: BTreeMap::new(),
         });
         let step = datagram.sequence.wrapping_sub(view.sequence);
+        // A newer full report is useful whatever its number: that of another encoder's, to which the sender has moved the reader.
+        let is_behind = step == 0 || step > u16::MAX / 2;
+        let is_useless = is_behind && !(datagram.full && report.time > view.report.time);
         if datagram.first && (datagram.sequence == 0 || report.time < view.report.time) {
             // All datagrams of the first report have the flag; the first of them voids the records, or one with another clock.
             view.users.clear();
-        } else if step == 0 || step > u16::MAX / 2 || report.time < view.report.time {
+        } else if is_useless || report.time < view.report.time {
             return Ok(false);
-        } else if step > 1 {
+        } else if step != 1 {
             // Changes in the gap are unknown.
             let (era, until) = (view.era, view.report.time);
             view.users.values_mut().filter(|user| user.era == era).for_each(|user| user.until = until);

@@ -151,16 +151,7 @@ fn write_dumbbell(text: &mut String, spec: &DumbbellSpec<'_>) -> fmt::Result {
     let down_delay = spec.rtt / 2;
     let up_delay = spec.rtt - down_delay;
     writeln!(text, "# A server, a phone, and one bottleneck between them.")?;
-    writeln!(text, "name = {}", quoted(&spec.name))?;
-    writeln!(text, "duration = \"{}\"", spec.duration)?;
-    if !spec.warmup.is_zero() {
-        writeln!(text, "warmup = \"{}\"", spec.warmup)?;
-    }
-    // TOML has no numbers above 2^63; they are accepted in quotes.
-    match i64::try_from(spec.seed) {
-        Ok(seed) => writeln!(text, "seed = {seed}")?,
-        Err(_) => writeln!(text, "seed = \"{}\"", spec.seed)?,
-    }
+    write_head(text, &spec.name, [spec.duration, spec.warmup], spec.seed)?;
     writeln!(text, "\n[[link]]\nname = \"down\"\nfrom = \"server\"\nto = \"phone\"")?;
     write_service(text, spec, true)?;
     writeln!(text, "delay = \"{down_delay}\"")?;
@@ -172,14 +163,7 @@ fn write_dumbbell(text: &mut String, spec: &DumbbellSpec<'_>) -> fmt::Result {
     write_service(text, spec, false)?;
     writeln!(text, "delay = \"{up_delay}\"")?;
     writeln!(text, "queue = {{ kind = \"droptail\", limit = \"1000 packets\" }}")?;
-    writeln!(text, "\n[[flow]]\nname = \"flow\"\nfrom = \"server\"\nto = \"phone\"")?;
-    if spec.flows != 1 {
-        writeln!(text, "count = {}", spec.flows)?;
-        if !spec.stagger.is_zero() {
-            writeln!(text, "stagger = \"{}\"", spec.stagger)?;
-        }
-    }
-    writeln!(text, "cc = {}\nworkload = \"bulk\"", quoted(spec.cc.as_str()))
+    write_flows(text, ("server", "phone"), spec.flows.into(), spec.stagger, spec.cc)
 }
 
 fn write_service(text: &mut String, spec: &DumbbellSpec<'_>, is_down: bool) -> fmt::Result {
@@ -195,6 +179,38 @@ fn write_service(text: &mut String, spec: &DumbbellSpec<'_>, is_down: bool) -> f
         writeln!(text, "repeat = {repeat}\nscale = {}", number(*scale))?;
     }
     Ok(())
+}
+
+/// Writes the name, the times and the seed of a scenario.
+fn write_head(text: &mut String, name: &str, [duration, warmup]: [Span; 2], seed: u64) -> fmt::Result {
+    writeln!(text, "name = {}", quoted(name))?;
+    writeln!(text, "duration = \"{duration}\"")?;
+    if !warmup.is_zero() {
+        writeln!(text, "warmup = \"{warmup}\"")?;
+    }
+    // TOML has no numbers above 2^63; they are accepted in quotes.
+    match i64::try_from(seed) {
+        Ok(seed) => writeln!(text, "seed = {seed}"),
+        Err(_) => writeln!(text, "seed = \"{seed}\""),
+    }
+}
+
+/// Writes `[[flow]]`: bulk transfers of this control between two hosts.
+fn write_flows(
+    text: &mut String,
+    (from, to): (&str, &str),
+    count: u64,
+    stagger: Span,
+    cc: &Algorithm,
+) -> fmt::Result {
+    writeln!(text, "\n[[flow]]\nname = \"flow\"\nfrom = \"{from}\"\nto = \"{to}\"")?;
+    if count != 1 {
+        writeln!(text, "count = {count}")?;
+        if !stagger.is_zero() {
+            writeln!(text, "stagger = \"{stagger}\"")?;
+        }
+    }
+    writeln!(text, "cc = {}\nworkload = \"bulk\"", quoted(cc.as_str()))
 }
 
 fn quoted(text: &str) -> String {

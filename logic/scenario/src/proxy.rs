@@ -114,7 +114,6 @@ fn read_rapid(section: &mut Section<'_>, period: Span) -> Settings {
     section.set(&mut settings.account_udp, &ACCOUNT_UDP);
     section.set(&mut settings.hold, &HOLD);
     section.set(&mut settings.guard, &GUARD);
-    section.set(&mut settings.shrink, &SHRINK);
     settings
 }
 

@@ -123,15 +123,7 @@ impl Receiver {
         Bytes::new(self.window.min(self.clamp))
     }
 
-    /// Bounds the window from outside (a proxy's or an application's `TCP_WINDOW_CLAMP`); the right edge never moves back. An
-    /// update is sent at once if this opens the window.
-    pub fn set_window_clamp(&mut self, clamp: Bytes) {
-        let opens = clamp.get() > self.clamp && self.next + clamp.get().min(self.window) > self.edge;
-        self.clamp = clamp.get();
-        self.ack_now |= opens && self.established;
-    }
-
-    /// The same for a caller that changes the bound with every packet, as a proxy's buffer fills and drains: the next
+    /// Bounds the window from outside, as a proxy's buffer fills and drains; the right edge never moves back. The next
     /// acknowledgement announces it, and one is triggered only if it at least doubles what the peer may send (Linux
     /// `tcp_cleanup_rbuf`; silly window avoidance of RFC 9293, 3.8.6.2.2).
     ///

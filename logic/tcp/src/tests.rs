@@ -395,7 +395,7 @@ fn a_shut_window_is_probed_until_it_opens() {
     let mut pipe = Pipe::named(&config, "cubic", clean());
     pipe.sender.write(segments(400));
     pipe.run(ms(250));
-    pipe.receiver.set_window_clamp(Bytes::ZERO);
+    pipe.receiver.set_window_limit(Bytes::ZERO);
     pipe.run(Span::from_secs(20));
     let stalled = pipe.receiver.delivered();
     assert!(!pipe.sender.is_done());
@@ -407,7 +407,7 @@ fn a_shut_window_is_probed_until_it_opens() {
         lost += u32::from(way == Way::Back);
         if way == Way::Back && lost <= 1 { PipeAction::Drop } else { PipeAction::Pass }
     }));
-    pipe.receiver.set_window_clamp(Bytes::MAX);
+    pipe.receiver.set_window_limit(Bytes::MAX);
     pipe.finish(Span::from_secs(400));
 }
 
@@ -416,7 +416,7 @@ fn losing_all_that_a_reopened_window_let_through_is_no_deadlock() {
     let mut pipe = Pipe::named(&Config::default(), "cubic", clean());
     pipe.sender.write(segments(400));
     pipe.run(ms(250));
-    pipe.receiver.set_window_clamp(Bytes::ZERO);
+    pipe.receiver.set_window_limit(Bytes::ZERO);
     pipe.run(Span::from_secs(20));
     let mut lost = 0;
     pipe.set_script(Box::new(move |way, _, segment| {
@@ -424,7 +424,7 @@ fn losing_all_that_a_reopened_window_let_through_is_no_deadlock() {
         lost += u32::from(data);
         if data && lost <= 14 { PipeAction::Drop } else { PipeAction::Pass }
     }));
-    pipe.receiver.set_window_clamp(Bytes::MAX);
+    pipe.receiver.set_window_limit(Bytes::MAX);
     pipe.finish(Span::from_secs(2_000));
 }
 
@@ -435,7 +435,7 @@ fn the_right_edge_never_moves_left() {
     for (at, clamp) in [(300, 200_000), (500, 20_000), (900, 1_000_000), (1_300, 5_000), (1_500, u64::MAX)] {
         let end = Time::ZERO + ms(at);
         pipe.run(end - pipe.now);
-        pipe.receiver.set_window_clamp(Bytes::new(clamp));
+        pipe.receiver.set_window_limit(Bytes::new(clamp));
     }
     pipe.finish(Span::from_secs(60));
     let edges: Vec<_> = pipe.acks.iter().map(|(_, ack)| ack.ack + u64::from(ack.window)).collect();

@@ -36,3 +36,8 @@ int ranpace_ledger_lost(struct ledger *l, struct mdcc_event *e, __u32 una, __u32
 {
 	return ledger_lost(l, e, una, segments);
 }
+
+__u32 ranpace_ledger_unseen(const struct ledger *l, __u32 una, __u32 end, __u32 mss)
+{
+	return ledger_unseen(l, una, end, mss);
+}

@@ -49,6 +49,7 @@ unsafe extern "C" {
     ) -> i32;
     fn ranpace_ledger_acked(ledger: *mut State, event: *mut Event, una: u32, segments: u32) -> i32;
     fn ranpace_ledger_lost(ledger: *mut State, event: *mut Event, una: u32, segments: u32) -> i32;
+    fn ranpace_ledger_unseen(ledger: *const State, una: u32, end: u32, mss: u32) -> u32;
 }
 
 /// `struct ledger`, which C alone reads.
@@ -95,6 +96,12 @@ impl KernelLedger {
     pub fn lost(&mut self, event: &mut Event, una: u32, segments: u32) -> u32 {
         // SAFETY: as above.
         unsafe { ranpace_ledger_lost(&raw mut self.0, &raw mut *event, una, segments) as u32 }
+    }
+
+    /// Segments that the PEP was not said to have seen.
+    pub fn unseen(&self, una: u32, end: u32, mss: u32) -> u32 {
+        // SAFETY: C reads this state alone.
+        unsafe { ranpace_ledger_unseen(&raw const self.0, una, end, mss) }
     }
 }
 

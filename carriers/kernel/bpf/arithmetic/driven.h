@@ -95,8 +95,15 @@ ARITHMETIC_GLOBAL int driven_guard(struct guard *g, const struct guard_settings 
 	return 0;
 }
 
-/* X_step, and X_step_of for a place that knows the kind: of all that is in X_step only its part is left there. */
+/* X_step, and X_step_of for a place that knows the kind: of all that is in X_step only its part is left there. X_note_report is a report
+ * after which an acknowledgement is told at once.
+ */
 #define DRIVEN_STEP(x)                                                                                                    \
+	static __always_inline void x##_note_report(struct x##_sender *d, const struct x##_settings *s, struct event *e)         \
+	{                                                                                                                     \
+		x##_control(d, s, e, EVENT_REPORT);                                                                               \
+		guard_note_report(&d->guard, &s->guard, &e->flow, e->rate);                                                       \
+	}                                                                                                                     \
 	static __always_inline void x##_step_of(struct x##_sender *d, const struct x##_settings *s, struct event *e, __u32 kind) \
 	{                                                                                                                     \
 		x##_control(d, s, e, kind);                                                                                       \

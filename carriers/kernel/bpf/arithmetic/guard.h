@@ -123,7 +123,9 @@ struct guard {
 	__u64 hold_until, hold, since; /* ns */
 	__u64 report_at, report;       /* ns; bit/s, 0 = none */
 	/* The current round. */
-	__u64 begin, round_rate;
+	__u64 begin;
+	__u64 round_bits;  /* delivered in round_us by its newest sample, times 10^6; round_us = 0: none */
+	__u32 round_us, unused2;
 	__u64 reported_bytes, reported_ns;
 	__u32 round_delivered, round_lost, round_rtt_us;
 	__u8 round_open, round_limited;
@@ -140,6 +142,10 @@ struct guard {
 	__u64 acked_at, news_at;
 	__u64 compared;   /* delivered rate of the last rounds in bit/s, as it was compared */
 	__u64 lift;       /* bit/s of payload; valid if lifting */
+	__u64 sized_lift; /* what lift_cwnd was computed from: bit/s, and below; sized_mss = 0: from nothing */
+	__u32 sized_rtt_us, sized_mss;
+	__u32 lift_cwnd;  /* 2^-8 segments */
+	__u32 unused;
 	__u64 ceiling, ceiling_until;
 	__u64 check_at;
 	__u32 past_at;    /* the oldest of `past` */
@@ -193,22 +199,39 @@ static __always_inline void guard_rate_update(struct guard_seen *best, __u64 at,
 	}
 }
 
+/* The windowed maximum takes bits 10^-6 / us at this time, which is divided only where that changes it. us is not 0. */
+static __always_inline void guard_sample_rate(struct guard_seen *best, __u64 at, __u64 bits, __u32 us, int is_limited)
+{
+	__u64 age = at - best[0].at, least = best[2].value, value;
+	int ages = age > RATE_ROUNDS || (best[1].at == best[0].at && age > RATE_ROUNDS / 4) ||
+			   (best[2].at == best[1].at && age > RATE_ROUNDS / 2);
+
+	/* The product is below 2^64. */
+	if (!ages && least < 1ull << 37 && us < 1u << 27 && bits < least * us)
+		return;
+	value = bits / us;
+	if (!is_limited || value > best[0].value)
+		guard_rate_update(best, at, value);
+}
+
 static __always_inline int guard_is_stale(const struct guard *g, const struct flow *f)
 {
 	return !g->report || f->now >= g->report_at + max_u64(STALE, 4 * NS_PER_US * f->srtt_us);
 }
 
-/* Whether a round with this smallest RTT had a queue, at a delivered rate in bit/s, beyond so many smallest RTTs. */
-static __always_inline int guard_is_queue(const struct flow *f, __u32 rtt_us, __u32 beyond, __u64 delivered)
+/* What a round's smallest RTT must exceed for a queue, besides its share of the connection's smallest: ns, at a delivered rate in bit/s. */
+static __always_inline __u64 guard_queue_slack(const struct flow *f, __u64 delivered)
 {
 	__u64 rate = max_u64(delivered, 1);
-	__u64 segments;
 
-	if (!f->min_rtt_us || !rtt_us)
-		return 0;
-	segments = min_u64((8ull * QUEUE_SEGMENTS * wire_of(f) * NS_PER_S + rate / 2) / rate, 10 * NS_PER_S);
+	return QUEUE_SLACK + min_u64((8ull * QUEUE_SEGMENTS * wire_of(f) * NS_PER_S + rate / 2) / rate, 10 * NS_PER_S);
+}
+
+/* Whether a round with this smallest RTT had a queue, beyond so many smallest RTTs and the slack. */
+static __always_inline int guard_is_queue(const struct flow *f, __u32 rtt_us, __u32 beyond, __u64 slack)
+{
 	/* 5/4 of min_rtt: 1250 ns a us. */
-	return rtt_us * NS_PER_US > 1250ull * beyond * f->min_rtt_us + QUEUE_SLACK + segments;
+	return f->min_rtt_us && rtt_us && rtt_us * NS_PER_US > 1250ull * beyond * f->min_rtt_us + slack;
 }
 
 /* What may be in flight and what the pace may be, after what has been delivered. */
@@ -236,8 +259,23 @@ static __always_inline void guard_bound(struct guard *g, const struct flow *f)
 	g->most_pace = pace;
 }
 
+/* The window of a lift to this rate in bit/s, in 2^-8 segments. */
+static __always_inline __u32 guard_lift_cwnd(struct guard *g, const struct flow *f, __u64 rate)
+{
+	__u64 rtt_us = min_u64(f->min_rtt_us ? f->min_rtt_us : BOUND_RTT_US, BOUND_RTT_US);
+
+	/* It follows from one round's rate until the next ends. */
+	if (g->sized_lift != rate || g->sized_rtt_us != rtt_us || g->sized_mss != mss_of(f)) {
+		g->lift_cwnd = window_of(f, FLIGHT * in_time(rate << (CWND_BITS - 3), rtt_us * NS_PER_US));
+		g->sized_lift = rate;
+		g->sized_rtt_us = (__u32)rtt_us;
+		g->sized_mss = mss_of(f);
+	}
+	return g->lift_cwnd;
+}
+
 /* The control's window and pace, within these bounds. */
-static __always_inline void guard_publish(const struct guard *g, struct flow *f)
+static __always_inline void guard_publish(struct guard *g, struct flow *f)
 {
 	__u64 cwnd = g->wanted.cwnd, pace = g->wanted.pacing;
 
@@ -245,9 +283,8 @@ static __always_inline void guard_publish(const struct guard *g, struct flow *f)
 		return;
 	if (g->lifting) {
 		__u64 rate = min_u64(g->lift, MAX_BITS);
-		__u64 rtt_us = min_u64(f->min_rtt_us ? f->min_rtt_us : BOUND_RTT_US, BOUND_RTT_US);
 
-		cwnd = max_u64(cwnd, window_of(f, FLIGHT * in_time(rate << (CWND_BITS - 3), rtt_us * NS_PER_US)));
+		cwnd = max_u64(cwnd, guard_lift_cwnd(g, f, rate));
 		pace = max_u64(pace, rate >> 3);
 	}
 	cwnd = max_u64(min_u64(cwnd, g->most_flight), 1u << CWND_BITS);
@@ -366,7 +403,7 @@ static __always_inline void guard_round_begin(struct guard *g, __u64 now)
 	g->begin = now;
 	g->round_delivered = g->round_lost = g->round_rtt_us = 0;
 	g->round_limited = 0;
-	g->round_rate = 0;
+	g->round_us = 0;
 	g->reported_bytes = g->reported_ns = 0;
 	g->round_open = 1;
 }
@@ -418,10 +455,10 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	int overflows = g->round_lost >= LEAST_LOST_IN_ROUND && (__u64)g->round_lost * LOSS_ONE_OF > total;
 	int lifted, was_checked = g->checked, left_out, is_free;
 	int verdict;
-	__u64 arrived, lost;
+	__u64 arrived, lost, sampled, slack = guard_queue_slack(f, delivered);
 
-	g->queue = guard_is_queue(f, g->round_rtt_us, 1, delivered) ? 1 : 0;
-	g->deep_us = guard_is_queue(f, g->round_rtt_us, FLIGHT, delivered) ? g->round_rtt_us : 0;
+	g->queue = guard_is_queue(f, g->round_rtt_us, 1, slack) ? 1 : 0;
+	g->deep_us = guard_is_queue(f, g->round_rtt_us, FLIGHT, slack) ? g->round_rtt_us : 0;
 	g->since_lift = g->lifting ? 0 : one_more(g->since_lift);
 	lifted = g->since_lift <= LIFT_LOSES_FOR;
 	g->calm = g->round_lost == 0 && !g->deep_us ? one_more(g->calm) : 0;
@@ -455,7 +492,8 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	} else {
 		is_free = !g->queue && !overflows && !g->round_limited;
 		g->lifting = !guard_advance_check(g, f, is_free) && is_free;
-		delivered = min_u64(max_u64(max_u64(delivered, g->compared), g->round_rate), MAX_BITS);
+		sampled = g->round_us ? g->round_bits / g->round_us : 0;
+		delivered = min_u64(max_u64(max_u64(delivered, g->compared), sampled), MAX_BITS);
 		g->lift = delivered * LIFT_NUM / LIFT_DEN;
 		if (f->now < g->ceiling_until)
 			g->lift = min_u64(g->lift, g->ceiling);
@@ -471,21 +509,28 @@ static __always_inline void guard_on_start(struct guard *g, const struct flow *f
 	g->since_lift = 0xffffffffu;
 }
 
-/* A report in bytes/s, not 0; after the control has had it. */
-static __always_inline void guard_on_report(struct guard *g, const struct guard_settings *s, struct flow *f, __u64 rate)
+/* A report in bytes/s, not 0; after the control has had it. Window and pace follow with the acknowledgement that is told next. */
+static __always_inline void guard_note_report(struct guard *g, const struct guard_settings *s, const struct flow *f, __u64 rate)
 {
 	__u64 bits = 8 * rate;
 
-	if (s->off) {
-		guard_publish_wanted(g, f);
+	if (s->off)
 		return;
-	}
 	g->came = 1;
 	if (!g->report || g->report != bits)
 		g->differs = 1;
 	g->report_at = f->now;
 	g->report = bits;
-	guard_publish(g, f);
+}
+
+/* The same, and window and pace follow now. */
+static __always_inline void guard_on_report(struct guard *g, const struct guard_settings *s, struct flow *f, __u64 rate)
+{
+	guard_note_report(g, s, f, rate);
+	if (s->off)
+		guard_publish_wanted(g, f);
+	else
+		guard_publish(g, f);
 }
 
 static __always_inline void guard_on_sample(struct guard *g, const struct ack *a)
@@ -547,9 +592,9 @@ ARITHMETIC_GLOBAL int guard_on_ack(struct guard *g, const struct guard_settings 
 		/* At most 2^16 * 2^20 * 2^23. */
 		__u64 bytes = min_u64(mss_of(f), 1u << 16) * min_u64(a->rate_delivered, FLOW_MOST_CWND);
 
-		g->round_rate = bytes * 8 * US_PER_S / a->rate_interval_us;
-		if (!a->rate_app_limited || g->round_rate > g->delivered[0].value)
-			guard_rate_update(g->delivered, g->rounds, g->round_rate);
+		g->round_bits = bytes * 8 * US_PER_S;
+		g->round_us = a->rate_interval_us;
+		guard_sample_rate(g->delivered, g->rounds, g->round_bits, g->round_us, a->rate_app_limited != 0);
 	}
 	g->round_delivered += a->delivered;
 	g->unreported = min_u64(g->unreported + a->bytes, MAX_ACKED);

@@ -15,8 +15,11 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::time::TimeSpec;
 
 /// Bytes of a word.
 const WORD: usize = size_of::<AtomicU64>();
@@ -53,6 +56,12 @@ impl Mapping {
     }
 }
 
+/// The half of a word that a futex compares: the lower one.
+fn futex(word: &AtomicU64) -> *const u32 {
+    let halves = std::ptr::from_ref(word).cast::<u32>();
+    if cfg!(target_endian = "big") { halves.wrapping_add(1) } else { halves }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: it was mapped with this length, and nothing borrows from it any more.
@@ -81,11 +90,48 @@ impl Readable {
     }
 }
 
+impl Readable {
+    /// Waits until the word at this place is woken ([`Writable::wake`]), but not at all if the lower half of its value is not that of
+    /// `seen` any more, and not longer than `at_most`. Returns too early now and then: look at the words again.
+    ///
+    /// # Errors
+    ///
+    /// There is no such word, or the system cannot wait.
+    pub fn wait(&self, place: usize, seen: u64, at_most: Duration) -> io::Result<()> {
+        let word = self.words().get(place).ok_or(io::ErrorKind::InvalidInput)?;
+        let time = *TimeSpec::from_duration(at_most).as_ref();
+        // SAFETY: the kernel reads four bytes of a word that is mapped as long as `self`, and `time`, which outlives the call.
+        let result = unsafe {
+            nix::libc::syscall(
+                nix::libc::SYS_futex,
+                futex(word),
+                nix::libc::FUTEX_WAIT,
+                seen as u32,
+                std::ptr::from_ref(&time),
+            )
+        };
+        match Errno::result(result) {
+            // Woken, changed before, interrupted, or nothing came.
+            Ok(_) | Err(Errno::EAGAIN | Errno::EINTR | Errno::ETIMEDOUT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 /// A file that can be read and written.
 #[derive(Debug)]
 pub struct Writable(Mapping);
 
 impl Writable {
+    /// Wakes all processes that wait for the word at this place. Change the word before.
+    pub fn wake(&self, place: usize) {
+        let Some(word) = self.words().get(place) else { return };
+        // SAFETY: the kernel uses the address as a name alone; it is that of a word that is mapped as long as `self`.
+        let result =
+            unsafe { nix::libc::syscall(nix::libc::SYS_futex, futex(word), nix::libc::FUTEX_WAKE, i32::MAX) };
+        debug_assert!(result >= 0, "a mapped word can be woken");
+    }
+
     /// Maps the whole words of a file that is open for reading and writing.
     ///
     /// # Errors
@@ -104,6 +150,7 @@ impl Writable {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering::Relaxed;
+    use std::time::Instant;
 
     use super::*;
 
@@ -123,5 +170,33 @@ mod tests {
         drop((writable, readable));
         assert_eq!(std::fs::read(&path).expect("it is there")[8 * 599], 7);
         assert!(Writable::of(&File::open(&path).expect("it is there")).is_err(), "open for reading alone");
+    }
+
+    #[test]
+    fn a_reader_waits_until_it_is_woken_and_not_longer_than_it_wants() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("words");
+        std::fs::write(&path, [0; 64]).expect("room");
+        let file = File::options().read(true).write(true).open(&path).expect("it is there");
+        let writable = Writable::of(&file).expect("it can be mapped");
+        let readable = Readable::of(&File::open(&path).expect("it is there")).expect("it can be mapped");
+        // It has changed already.
+        writable.words()[4].store(7, Relaxed);
+        readable.wait(4, 6, Duration::from_secs(600)).expect("it can wait");
+        // Nothing comes.
+        let begin = Instant::now();
+        readable.wait(4, 7, Duration::from_millis(20)).expect("it can wait");
+        assert!(begin.elapsed() >= Duration::from_millis(20));
+        assert!(readable.wait(8, 0, Duration::ZERO).is_err(), "there is no such word");
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                while readable.words()[4].load(Relaxed) == 7 {
+                    readable.wait(4, 7, Duration::from_secs(600)).expect("it can wait");
+                }
+            });
+            writable.words()[4].store(8, Relaxed);
+            writable.wake(4);
+            waiter.join().expect("it was woken");
+        });
     }
 }

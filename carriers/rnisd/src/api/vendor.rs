@@ -110,6 +110,8 @@ pub fn feed_subscription(
         transport: records.transport,
         // Users are added when they are known.
         scope: FeedScope { cells: None, users: Some(Vec::new()) },
+        viewer: entry.viewer.clone(),
+        direction: records.direction.into(),
         period: Span::from_micros(records.period_us),
         delta: records.delta,
         expires,

@@ -134,9 +134,9 @@ fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The beginning of the line that a byte is on.
+/// The beginning of the line that a byte is on; the byte may be inside a character.
 fn begin_of_line(text: &str, at: usize) -> usize {
-    text[..at].rfind('\n').map_or(0, |before| before + 1)
+    text.as_bytes()[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |before| before + 1)
 }
 
 /// The key on the line of a byte, with its table.
@@ -159,7 +159,8 @@ fn key_at(text: &str, at: usize) -> String {
 /// Replaces what a fault is about by spaces, so that the rest can be read; false if nothing is left to replace.
 fn blank(text: &mut String, at: Range<usize>, whole_table: bool) -> bool {
     let begin = begin_of_line(text, at.start);
-    let mut end = text[at.end..].find('\n').map_or(text.len(), |rest| at.end + rest);
+    let mut end =
+        text.bytes().skip(at.end).position(|byte| byte == b'\n').map_or(text.len(), |rest| at.end + rest);
     if whole_table && text[begin..].starts_with('[') {
         end = text[end..].find("\n[").map_or(text.len(), |rest| end + rest);
     }
@@ -351,6 +352,7 @@ impl Config {
         {
             found.push(Located::at("api_root", format!("expected http:// or https://, found {root}")));
         }
+        found.extend(self.feed.faults().into_iter().map(|(key, reason)| Located::at(key, reason)));
         let is_protected = auth.is_some() || tls.as_ref().is_some_and(|tls| tls.require_client_certificate);
         if !is_protected && !self.listen.ip().is_loopback() {
             let reason = format!(
@@ -374,6 +376,7 @@ impl Config {
     fn relative_to(&mut self, folder: &Path) {
         let resolve = |path: &mut PathBuf| *path = folder.join(&path);
         self.data.iter_mut().for_each(resolve);
+        self.feed.relative_to(folder);
         if let Some(tls) = &mut self.tls {
             resolve(&mut tls.certificate);
             resolve(&mut tls.key);

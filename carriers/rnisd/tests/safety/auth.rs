@@ -257,7 +257,7 @@ fn tunnels_are_hidden_from_those_who_may_not_see_tunnel_identifiers() {
         body["callbackReference"] = json!(receiver.url(sub));
         bed.ask("POST", "/subscriptions", Some(&body)).expect(201);
     }
-    let publish = |teid: &str| {
+    let mut publish = |teid: &str| {
         let end = json!({ "ipAddress": "198.51.100.1", "tunnelId": teid });
         let happened = json!({
             "notificationType": "S1BearerNotification", "s1Event": 1,
@@ -267,7 +267,7 @@ fn tunnels_are_hidden_from_those_who_may_not_see_tunnel_identifiers() {
                 "s1BearerInfo": [{ "erabId": 5, "enbInfo": end, "sGwInfo": end }],
             },
         });
-        assert!(bed.server().core().publish(serde_json::from_value(happened).unwrap()));
+        bed.say(json!({ "notification": happened }));
     };
     publish("7001");
     publish("7002");

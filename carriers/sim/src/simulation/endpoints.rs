@@ -202,20 +202,20 @@ impl<'a> Endpoints<'a> {
     /// Delivers a Lightweight PEP's due reports to the senders of their flows.
     fn deliver_pep_reports(&mut self, network: &mut Network<'a>, pep: usize) {
         let now = network.now();
-        while let Some(told) = self.peps.as_mut().and_then(|peps| peps.poll(pep, now)) {
-            let state = &mut self.flows[told.flow as usize];
-            if state.connection != told.connection {
+        while let Some(delivery) = self.peps.as_mut().and_then(|peps| peps.poll(pep, now)) {
+            let state = &mut self.flows[delivery.flow as usize];
+            if state.connection != delivery.connection {
                 continue;
             }
-            match deliver_report(&told, now, &mut state.ends) {
+            match deliver_report(&delivery, now, &mut state.ends) {
                 PepOutcome::Used => {
                     state.note_handover(now);
-                    self.pump(network, told.flow, Direction::Forward);
-                    self.arm_sender(network, told.flow);
+                    self.pump(network, delivery.flow, Direction::Forward);
+                    self.arm_sender(network, delivery.flow);
                 }
                 PepOutcome::Rejected { impossible } => {
                     if let Some(peps) = &mut self.peps {
-                        peps.reject(pep, now, &told, impossible);
+                        peps.reject(pep, now, &delivery, impossible);
                     }
                 }
                 PepOutcome::Ignored => {}
@@ -356,22 +356,22 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
         }
     }
 
-    fn on_hint(&mut self, network: &mut Network<'a>, told: &HintDelivery) {
+    fn on_hint(&mut self, network: &mut Network<'a>, delivery: &HintDelivery) {
         let now = network.now();
-        match told.reader {
+        match delivery.reader {
             Reader::Flow(flow) => {
                 let state = &mut self.flows[flow as usize];
                 if state.sender_wants_radio() {
-                    let ahead = network.rate_ahead(told.user);
-                    state.on_hint(now, &RadioHint { ahead, ..told.hint });
+                    let ahead = network.rate_ahead(delivery.user);
+                    state.on_hint(now, &RadioHint { ahead, ..delivery.hint });
                     self.pump(network, flow, Direction::Forward);
                     self.arm_sender(network, flow);
                 }
             }
-            Reader::Middlebox(proxy) => self.on_proxy_hint(network, proxy, told.user, &told.hint),
+            Reader::Participant(proxy) => self.on_proxy_hint(network, proxy, delivery.user, &delivery.hint),
             Reader::Observer => {
                 if let Some(observer) = &mut self.hint_observer {
-                    observer(now, told.user, &told.hint);
+                    observer(now, delivery.user, &delivery.hint);
                 }
             }
         }

@@ -39,7 +39,7 @@ impl<'a> Endpoints<'a> {
     pub(super) fn subscribe_proxies(&mut self, network: &mut Network<'a>) {
         let Some(splits) = &self.splits else { return };
         for (proxy, user, bearer) in splits.readers() {
-            network.subscribe_hints(Source::Edge, Reader::Middlebox(proxy), user, Way::Downlink, bearer);
+            network.subscribe_hints(Source::Edge, Reader::Participant(proxy), user, Way::Downlink, bearer);
         }
         self.proxy_timers = vec![Timer::OFF; splits.proxies()];
     }

@@ -71,17 +71,17 @@ fn plain(line: &str) -> String {
     seen
 }
 
-/// What is drawn.
+/// The live view of an emulation.
 pub struct Screen {
     title: String,
     links: Vec<Panel>,
     last: Option<Snapshot>,
-    /// Where to enter the namespaces, while no program says anything.
+    /// How to enter the namespaces; shown until a program prints something.
     hints: Vec<String>,
-    /// What programs print goes there.
+    /// File that takes what programs print.
     log: PathBuf,
     tail: Vec<String>,
-    /// Ctrl-C was heard.
+    /// Whether Ctrl-C was pressed.
     stops: bool,
 }
 
@@ -89,7 +89,7 @@ pub struct Screen {
 struct Panel {
     name: String,
     moments: VecDeque<Moment>,
-    /// Whether anything ever crossed it.
+    /// Whether any packet has crossed it.
     is_used: bool,
 }
 
@@ -109,12 +109,12 @@ impl Screen {
     }
 
     fn headline(&self) -> String {
-        let end = if self.stops { "it stops; Ctrl-C again gives it up" } else { "Ctrl-C ends it" };
+        let end = if self.stops { "stopping; Ctrl-C again ends it at once" } else { "Ctrl-C ends it" };
         let Some(last) = &self.last else {
             return if self.stops {
                 format!("{}: {end}", self.title)
             } else {
-                format!("{}: it begins", self.title)
+                format!("{}: starting", self.title)
             };
         };
         format!(
@@ -218,6 +218,7 @@ fn millis(span: Span) -> String {
 #[allow(clippy::unwrap_used)] // a test may
 mod tests {
     use ranpace_units::{Bytes, Rate, Time};
+    use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
     use super::*;
@@ -256,9 +257,9 @@ mod tests {
     fn headline_shows_that_ctrl_c_was_pressed() {
         let mut screen = screen(&["down"]);
         screen.stops = true;
-        assert_eq!(screen.headline(), "drive: it stops; Ctrl-C again gives it up");
+        assert_eq!(screen.headline(), "drive: stopping; Ctrl-C again ends it at once");
         screen.add(snapshot(1_500, &[(1, 1)]));
-        assert!(screen.headline().ends_with("of a core   it stops; Ctrl-C again gives it up"));
+        assert!(screen.headline().ends_with("of a core   stopping; Ctrl-C again ends it at once"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use ranpace_kernel::{Cgroup, Control, Loaded, Prefix};
 
-use super::feed::{Listener, Source, Users};
+use super::feed::{Asking, Listener, Origin, Users};
 use super::manage::prefix;
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -29,6 +29,7 @@ const EVERY: Duration = Duration::from_millis(20);
     ranpace kernel exec --cc c2tcp:target=50ms -- nginx -g 'daemon off;'\n  \
     ranpace kernel exec --cc c2tcp:target=50ms --to 192.0.2.0/24 -- iperf3 -s\n  \
     ranpace kernel exec --cc dcic --feed hints.pipe --user phone -- curl http://server/file    both ends need dcic\n  \
+    ranpace kernel exec --cc cubic+meld-me --feed rnis:http://127.0.0.1:8012 -- nginx -g 'daemon off;'\n  \
     ranpace kernel exec --cc c2tcp --cgroup /sys/fs/cgroup/system.slice/nginx.service    a running service, until Ctrl-C")]
 pub struct Exec {
     /// The control, as in a scenario
@@ -40,9 +41,11 @@ pub struct Exec {
     /// Control group of a running service, in place of a program
     #[arg(long, value_name = "PATH", conflicts_with = "program")]
     cgroup: Option<PathBuf>,
-    /// Radio information for it, as `ranpace kernel feed --from` reads it
-    #[arg(long, value_name = "FILE")]
-    feed: Option<PathBuf>,
+    /// Radio information for it, from where `ranpace kernel feed --from` has it
+    #[arg(long, value_name = "WHERE", value_parser = Origin::parse)]
+    feed: Option<Origin>,
+    #[command(flatten)]
+    asking: Asking,
     #[command(flatten)]
     users: Users,
     /// The program and its arguments
@@ -60,16 +63,17 @@ impl Exec {
         let loaded = Loaded::unnamed(&control)?;
         let mut feed = match &self.feed {
             Some(from) => {
-                let listener = Listener::of(&loaded, self.users)?;
-                Some((listener, Source::named(from)?))
+                let listener = Listener::of(&loaded, self.users.of(from))?;
+                let hints = listener.hints(from, &self.asking)?;
+                Some((listener, hints))
             }
             None => None,
         };
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let _over = SetAtEnd(&over);
-            if let Some((listener, source)) = &mut feed {
-                scope.spawn(|| match listener.follow(source, &over) {
+            if let Some((listener, hints)) = &mut feed {
+                scope.spawn(|| match listener.follow(hints, &over) {
                     Ok(told) => output::say(&told.to_string()),
                     // The program goes on: its control is CUBIC then.
                     Err(failure) => drop(failure.report()),

@@ -1,19 +1,23 @@
 //! `ranpace kernel feed`: brings radio information to the connections of a control.
 
-mod line;
+mod origin;
+#[cfg(feature = "rnis")]
+mod rnis;
 mod source;
 
 use std::fmt;
 use std::net::{IpAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use ranpace_kernel::{Control, DeviceConnections, KernelError, Loaded, PepFeed, Radio, RadioFeed, Reported};
+use ranpace_emulator::{HintLine, LONGEST_HINT_LINE, PepLine};
+use ranpace_kernel::{
+    Control, DeviceConnections, KernelError, Loaded, PepFeed, PepSeen, Radio, RadioFeed, Reported,
+};
 use ranpace_units::Time;
 
-use self::line::{Line, PepLine};
+pub use self::origin::{Asking, Origin};
 use self::source::Look;
 pub use self::source::Source;
 use crate::failure::Failure;
@@ -29,7 +33,7 @@ const TOLD: u64 = 3;
 /// DCIC and CQIC-S go by what the device's modem is granted, and by the quality that it measures; SIGMA by what the modem knows of
 /// its uplink; MELD, on a server, by the edge's reports on its users; Multi-Domain control, on a server, by what a PEP has seen.
 /// Without that, or when it stops, they are the kernel's CUBIC.
-/// Lines are those of `ranpace emulate --hints`.
+/// Lines are those of `ranpace emulate --hints`. An RNIS server (rnis:URL) or its shared table (table:PATH) knows users by their addresses.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     mkfifo hints.pipe\n  \
@@ -37,24 +41,32 @@ const TOLD: u64 = 3;
     ranpace kernel feed dcic --from hints.pipe --user phone\n  \
     ranpace kernel feed dcic --from hints.jsonl --user phone=10.77.0.2\n  \
     ranpace kernel feed cubic_meld_me --from hints.pipe --user phone=192.0.2.7 --user car=192.0.2.8\n  \
+    ranpace kernel feed cubic_meld_me --from rnis:http://127.0.0.1:8012          all users that the server tells of\n  \
+    ranpace kernel feed sigma --from table:/dev/shm/rnis --user phone=10.77.0.2\n  \
     ssh phone cat /run/modem | ranpace kernel feed dcic --from - --user phone")]
 pub struct Feed {
     /// Name of the control, as `ranpace kernel list` shows it
     name: String,
-    /// Where lines come from: a named pipe, a file that grows (from its end on), or - for standard input
-    #[arg(long, value_name = "FILE")]
-    from: PathBuf,
+    /// Where radio information comes from: lines from a named pipe, a file that grows (from its end on) or - for standard input;
+    /// rnis:URL, an RNIS server by datagrams; table:PATH, the shared table of a server of this host
+    #[arg(long, value_name = "WHERE", value_parser = Origin::parse)]
+    from: Origin,
+    #[command(flatten)]
+    asking: Asking,
     #[command(flatten)]
     users: Users,
 }
 
 /// Whose information it is.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Users {
     /// The device, by its name in the lines [default: behind a host of an emulation, that host]; with an address, its connections from
     /// there alone. For MELD, a user that the server sends to, whose name is looked up if no address is given. Can be repeated
     #[arg(long = "user", value_name = "NAME[=ADDRESS]", value_parser = user)]
     users: Vec<User>,
+    /// The source knows their addresses.
+    #[arg(skip)]
+    is_known: bool,
 }
 
 /// A device's name in the lines, and its address, or all of the network namespace.
@@ -69,14 +81,27 @@ fn user(text: &str) -> Result<User, String> {
 impl From<String> for Users {
     /// This device alone.
     fn from(name: String) -> Self {
-        Self { users: vec![(name, None)] }
+        Self { users: vec![(name, None)], is_known: false }
     }
 }
 
 impl Users {
+    /// Users of this origin: an RNIS server knows their addresses, and who there is.
+    pub fn of(self, origin: &Origin) -> Self {
+        Self { is_known: !matches!(origin, Origin::Lines(_)), ..self }
+    }
+
+    /// The same at this address.
+    pub fn at(mut self, address: IpAddr) -> Self {
+        for (_, of_user) in &mut self.users {
+            *of_user = Some(address);
+        }
+        self
+    }
+
     /// Those that were asked for, or the host of the emulation that this process is behind.
     fn or_host(self) -> Result<Vec<User>, Failure> {
-        if !self.users.is_empty() {
+        if !self.users.is_empty() || self.is_known {
             return Ok(self.users);
         }
         let host = std::env::var("RANPACE_HOST").ok().filter(|host| !host.is_empty());
@@ -90,6 +115,9 @@ impl Users {
 impl Users {
     /// Those that were asked for, with their addresses; a name without one is looked up.
     fn with_addresses(self) -> Result<Vec<User>, Failure> {
+        if self.is_known {
+            return Ok(self.users);
+        }
         if self.users.is_empty() {
             return Err(Failure::asked("whose radio information? --user NAME=ADDRESS says it for each user"));
         }
@@ -113,12 +141,21 @@ impl Users {
 impl Feed {
     /// Runs the command, until Ctrl-C or the end of standard input.
     pub fn run(self) -> Result<(), Failure> {
-        let mut listener = Listener::pinned(&self.name, self.users)?;
-        let mut source = Source::named(&self.from)?;
-        let told = listener.follow(&mut source, interrupt::flag())?;
+        let mut listener = Listener::pinned(&self.name, self.users.of(&self.from))?;
+        let mut hints = listener.hints(&self.from, &self.asking)?;
+        let told = listener.follow(&mut hints, interrupt::flag())?;
         output::say(&told.to_string());
         Ok(())
     }
+}
+
+/// Radio information that has been opened.
+pub enum Hints {
+    /// Lines.
+    Lines(Source),
+    /// An RNIS server or its table.
+    #[cfg(feature = "rnis")]
+    Rnis(Box<ranpace_rnisd::client::HintReader>),
 }
 
 /// What became of lines.
@@ -165,9 +202,20 @@ enum Peps<'a> {
 impl Peps<'_> {
     fn report(&self, line: &PepLine) -> Result<Reported, KernelError> {
         match self {
-            Self::Loaded(loaded) => loaded.report(line.server, line.user, &line.seen()),
-            Self::Pinned(feed) => feed.report(line.server, line.user, &line.seen()),
+            Self::Loaded(loaded) => loaded.report(line.server, line.user, &seen(line)),
+            Self::Pinned(feed) => feed.report(line.server, line.user, &seen(line)),
         }
+    }
+}
+
+/// A PEP's line as the control is told of it.
+fn seen(line: &PepLine) -> PepSeen {
+    PepSeen {
+        cumulative: line.cumulative,
+        ranges: line.ranges.clone(),
+        hold: line.hold(),
+        marked: line.marked.map(u64::from),
+        new_epoch: line.new_epoch,
     }
 }
 
@@ -201,8 +249,26 @@ impl<'a> Listener<'a> {
         Self { destination, users, looked: None, number: 0, told: Told::default() }
     }
 
+    /// Opens what the control is to hear.
+    pub fn hints(&self, origin: &Origin, asking: &Asking) -> Result<Hints, Failure> {
+        match origin {
+            Origin::Lines(path) => Source::named(path).map(Hints::Lines),
+            #[cfg(feature = "rnis")]
+            Origin::Rnis(origin) => Ok(Hints::Rnis(Box::new(self.reader(origin, asking)?))),
+        }
+    }
+
     /// Tells what comes, until `stop` is set or the source ends.
-    pub fn follow(&mut self, source: &mut Source, stop: &AtomicBool) -> Result<Told, Failure> {
+    pub fn follow(&mut self, hints: &mut Hints, stop: &AtomicBool) -> Result<Told, Failure> {
+        match hints {
+            Hints::Lines(source) => self.follow_lines(source, stop),
+            #[cfg(feature = "rnis")]
+            Hints::Rnis(reader) => self.follow_hints(reader, stop),
+        }
+    }
+
+    /// Tells what lines say.
+    pub fn follow_lines(&mut self, source: &mut Source, stop: &AtomicBool) -> Result<Told, Failure> {
         while !stop.load(Ordering::SeqCst) {
             if self.looked.is_none_or(|looked| looked.elapsed() >= REFRESH) {
                 self.refresh()?;
@@ -238,11 +304,12 @@ impl<'a> Listener<'a> {
     /// A line has come; `None` is one that is too long.
     fn take(&mut self, line: Option<&[u8]>) -> Result<(), KernelError> {
         self.number += 1;
-        let read =
-            line.ok_or_else(|| format!("expected at most {} bytes", line::LONGEST)).and_then(Read::parse);
+        let read = line
+            .ok_or_else(|| format!("expected at most {LONGEST_HINT_LINE} bytes"))
+            .and_then(HintLine::parse);
         let line = match read {
-            Ok(Read::Hint(line)) => line,
-            Ok(Read::Pep(line)) => return self.take_report(&line),
+            Ok(HintLine::Radio(line)) => line,
+            Ok(HintLine::Pep(line)) => return self.take_report(&line),
             Err(why) => {
                 self.told.skipped += 1;
                 if self.told.skipped <= TOLD {
@@ -300,21 +367,6 @@ impl Listener<'_> {
             Reported::NoSocket | Reported::NotOurs | Reported::Impossible => self.told.others += 1,
         }
         Ok(())
-    }
-}
-
-/// A line that could be read.
-enum Read {
-    Hint(Line),
-    Pep(PepLine),
-}
-
-impl Read {
-    fn parse(text: &[u8]) -> Result<Self, String> {
-        match PepLine::parse(text) {
-            Some(line) => line.map(Self::Pep),
-            None => Line::parse(text).map(Self::Hint),
-        }
     }
 }
 

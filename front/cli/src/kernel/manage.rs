@@ -1,8 +1,10 @@
 //! `ranpace kernel check`, `load`, `list`, `set` and `unload`.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use ranpace_kernel::{Control, Loaded, Prefix};
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output;
@@ -91,7 +93,7 @@ impl Load {
     }
 }
 
-/// List the controls that `load` has loaded
+/// List the controls of `load` and `exec`, and the control groups whose sockets take them
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  ranpace kernel list\n  ranpace kernel list --json")]
 pub struct List {
@@ -103,31 +105,83 @@ pub struct List {
 impl List {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
-        let pinned = ranpace_kernel::list()?;
+        let listed = listed()?;
         if self.json {
-            let list: Vec<_> = pinned
-                .iter()
-                .map(|control| {
-                    serde_json::json!({ "name": control.name, "control": control.text, "cgroups": control.cgroups })
-                })
-                .collect();
-            return output::json(&list);
+            return output::json(&listed);
         }
-        if pinned.is_empty() {
+        if listed.is_empty() {
             return output::line("no control is loaded; `ranpace kernel load` loads one");
         }
-        let width = pinned.iter().map(|control| control.name.len()).max().unwrap_or(0);
-        for control in &pinned {
-            let text = control.text.as_deref().unwrap_or("(loaded by another version of ranpace)");
-            let groups = match control.cgroups.len() {
-                0 => String::new(),
-                1 => "  for a control group".to_owned(),
-                n => format!("  for {n} control groups"),
+        let width = listed.iter().map(|control| control.name.len()).max().unwrap_or(0);
+        for control in &listed {
+            let text = control.control.as_deref().unwrap_or("(loaded by another version of ranpace)");
+            let groups: Vec<String> = control.cgroups.iter().map(Group::to_string).collect();
+            let groups =
+                if groups.is_empty() { String::new() } else { format!("  for {}", groups.join(", ")) };
+            let by = match control.by {
+                By::Load => "",
+                By::Exec => "  by exec",
+                By::Removed => "  removed; connections are left",
             };
-            output::line(format!("{:width$}  {text}{groups}", control.name))?;
+            output::line(format!("{:width$}  {text}{by}{groups}", control.name))?;
         }
         Ok(())
     }
+}
+
+/// A control in the kernel.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    /// Its text form; `None` if another version of ranpace loaded it.
+    control: Option<String>,
+    by: By,
+    cgroups: Vec<Group>,
+}
+
+/// What has loaded it.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum By {
+    Load,
+    Exec,
+    /// It was one of these, and connections use it still.
+    Removed,
+}
+
+/// A control group whose sockets take the control.
+#[derive(Serialize)]
+struct Group {
+    path: PathBuf,
+    /// The names of its processes, each once.
+    programs: Vec<String>,
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if self.programs.is_empty() { Ok(()) } else { write!(f, " ({})", self.programs.join(", ")) }
+    }
+}
+
+fn listed() -> Result<Vec<Listed>, Failure> {
+    let groups = |numbers: &[u64]| {
+        let found = ranpace_kernel::cgroup_folders(numbers).into_iter();
+        found.map(|(path, programs)| Group { path, programs }).collect()
+    };
+    let pinned = ranpace_kernel::list()?.into_iter().map(|pinned| Listed {
+        cgroups: groups(&pinned.cgroups),
+        name: pinned.name,
+        control: pinned.text,
+        by: By::Load,
+    });
+    let running = ranpace_kernel::running()?.into_iter().map(|running| Listed {
+        cgroups: groups(&running.cgroups),
+        name: running.name,
+        control: running.text,
+        by: if running.registered { By::Exec } else { By::Removed },
+    });
+    Ok(pinned.chain(running).collect())
 }
 
 /// Change options of a loaded control, for the connections that use it too

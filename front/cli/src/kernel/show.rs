@@ -1,4 +1,4 @@
-//! `ranpace kernel show`: the sockets of loaded controls.
+//! `ranpace kernel show`: the sockets of controls, of `load` and of `exec`.
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{interrupt, output};
 /// Time between two looks of `--live`.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Show the sockets of this network namespace that use a loaded control, and what it knows of them
+/// Show the sockets of this network namespace that use a control of `load` or `exec`, and what it knows of them
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace kernel show\n  \
@@ -57,15 +57,24 @@ impl Show {
     }
 
     fn look(&self) -> Result<Vec<(String, Socket)>, Failure> {
-        let names = match &self.name {
-            Some(name) => vec![name.clone()],
-            None => ranpace_kernel::list()?.into_iter().map(|control| control.name).collect(),
-        };
+        let is_meant = |name: &str| self.name.as_ref().is_none_or(|meant| meant == name);
+        let pinned = ranpace_kernel::list()?.into_iter().map(|control| control.name);
         let mut shown = Vec::new();
-        for name in names {
+        for name in pinned.filter(|name| is_meant(name)) {
             shown.extend(ranpace_kernel::sockets(&name)?.into_iter().map(|socket| (name.clone(), socket)));
         }
-        Ok(shown)
+        let mut is_running = false;
+        for control in ranpace_kernel::running()?.into_iter().filter(|control| is_meant(&control.name)) {
+            is_running = true;
+            shown.extend(control.sockets()?.into_iter().map(|socket| (control.name.clone(), socket)));
+        }
+        match &self.name {
+            // A name that nobody has is an error that says which there are.
+            Some(name) if shown.is_empty() && !is_running => {
+                Ok(ranpace_kernel::sockets(name)?.into_iter().map(|socket| (name.clone(), socket)).collect())
+            }
+            _ => Ok(shown),
+        }
     }
 }
 
@@ -90,7 +99,7 @@ const INFINITE: f64 = 2_147_483_647.0;
 
 fn table(shown: &[(String, Socket)]) -> Result<(), Failure> {
     if shown.is_empty() {
-        return output::line("no connection of this network namespace uses a loaded control");
+        return output::line("no connection of this network namespace uses a control of `load` or `exec`");
     }
     let mut rows = vec![vec!["control".to_owned(), "local".to_owned(), "peer".to_owned()]];
     rows[0].extend(COLUMNS.map(|(_, title, _)| title.to_owned()));

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use ranpace_rnisd::config::{self, Config, ConfigError, LogFormat, LogLevel, SourceConfig};
+use ranpace_rnisd::feed;
 use ranpace_rnisd::ipnet::IpNet;
 use ranpace_rnisd::server::{NamedSource, ServeError, Server};
 use tracing_subscriber::filter::LevelFilter;
@@ -170,7 +171,8 @@ impl Serve {
         let sources = sources.map_err(Failure::asked)?;
         let (for_people, count, keeps) =
             (config.log.format == LogFormat::Text, sources.len(), config.data.is_some());
-        let server = Server::start(config, sources, None)?;
+        let feed = feed::from_config(&config).map_err(Failure::asked)?;
+        let server = Server::start(config, sources, feed)?;
         if for_people {
             let sources = match count {
                 0 => "no source: add --source lines=unix:PATH".to_owned(),

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use ranpace_emulator::{Delivery, Plan, Topology, Views, Workloads};
-use ranpace_lab::validate::tcp::{self, Attempt, Found, Grid, How, Kernel, RECORDING};
+use ranpace_lab::validate::tcp::{self, Attempt, Found, Grid, How, Kernel, RECORDING, TcpError};
 use ranpace_lab::{Job, Origin, Store};
 
 use super::Validate;
@@ -42,23 +42,27 @@ pub fn run(options: &Validate, grid: Grid) -> Result<(), Failure> {
     if grid == Grid::Controls {
         controls::check()?;
     }
-    let common = common::Common { out: options.out.clone(), threads: 0, traces: options.traces.clone() };
+    let common = options.common();
     let store = common.store(folder(grid))?;
     let kernel = Processes { grid, out: &options.out, store: &store, traces: options.traces.as_deref() };
     let how = How {
         grid,
         quick: options.quick,
+        only: &options.only,
         side_by_side: options.threads,
         store: &store,
         stop: interrupt::flag(),
         kernel: &kernel,
     };
-    let found = tcp::play(&how, &mut common.traces()).map_err(Failure::ours)?;
+    let found = tcp::play(&how, &mut common.traces()).map_err(|error| match error {
+        TcpError::NoRow { .. } => Failure::asked(error),
+        error => Failure::ours(error),
+    })?;
     options.print(&found.rows)?;
     conclude(&found, &store)
 }
 
-/// What else there is to say, and the exit status.
+/// Prints skipped and invalid rows and the verdict, and returns the exit status.
 fn conclude(found: &Found, store: &Store) -> Result<(), Failure> {
     if !found.skipped.is_empty() {
         common::say(&format!(
@@ -163,7 +167,7 @@ impl Processes<'_> {
 pub struct Inside {
     /// Scenario file
     scenario: PathBuf,
-    /// What the result is kept as, beside the scenario and what it plays
+    /// Version under which the result is kept, beside the scenario and its files
     #[arg(long)]
     version: String,
     /// Folder that keeps it, below --out

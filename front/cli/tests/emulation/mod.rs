@@ -1,4 +1,4 @@
-//! What the tests of `ranpace emulate` share: scenarios, emulations that run beside a test, and what is left of them.
+//! Helpers of the tests of `ranpace emulate`: scenarios, emulations that run beside a test, and checks that nothing of them is left.
 #![allow(dead_code)] // not every test needs all of it
 
 pub mod validation;

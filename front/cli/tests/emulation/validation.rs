@@ -1,4 +1,4 @@
-//! What the tests of `ranpace validate tcp` and `ranpace validate kernel` share.
+//! Helpers of the tests of `ranpace validate tcp` and `ranpace validate kernel`.
 
 use std::ops::Range;
 use std::path::Path;

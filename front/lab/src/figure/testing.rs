@@ -6,7 +6,7 @@ use ranpace_units::Time;
 use serde::Deserialize;
 
 use super::{Figure, Flows, Scope, Values, Window};
-use crate::reproduce::{Absent, Cell, Cells, Measure, Measured};
+use crate::reproduce::{Absent, Measure, Measured, PlayedRun, Results};
 use crate::synthetic;
 
 /// A column whose values are computed from the row number.
@@ -42,10 +42,10 @@ pub(super) fn measure(keys: &str, runs: Vec<(Values, RunResult)>) -> Result<Meas
     struct Wrapper {
         measure: Measure,
     }
-    let mut cells = Cells::default();
+    let mut results = Results::default();
     for (index, (places, run)) in runs.into_iter().enumerate() {
-        cells.enter("x", &index.to_string(), Ok(Cell::new(places, run)));
+        results.enter("x", &index.to_string(), Ok(PlayedRun::new(places, run)));
     }
     let text = format!("measure = {{ of = \"x\", {keys} }}");
-    toml_edit::de::from_str::<Wrapper>(&text).unwrap().measure.of(&cells)
+    toml_edit::de::from_str::<Wrapper>(&text).unwrap().measure.of(&results)
 }

@@ -6,7 +6,7 @@ use maud::{Markup, PreEscaped, html};
 use super::{Comparison, body};
 use crate::Unit;
 use crate::plot::{Palette, PlotError};
-use crate::reproduce::{Figures, Picture, Row, Verdict, verdict_counts};
+use crate::reproduce::{FigureTable, Picture, Row, Verdict, verdict_counts};
 
 /// A reproduced experiment.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ pub struct Chapter<'a> {
     /// Published and measured values, with verdicts.
     pub rows: Vec<Row>,
     /// Figures as tables.
-    pub tables: Vec<Figures>,
+    pub tables: Vec<FigureTable>,
     /// Some of its runs, with further plots and one of its scenarios.
     pub runs: Comparison<'a>,
 }
@@ -349,7 +349,7 @@ mod tests {
             title: "Delays".into(),
             claim: "Delays are <short>.".into(),
             rows: vec![row(Verdict::Reproduced, "3.7"), row(Verdict::Missed, "2.9; other: 3.1")],
-            tables: vec![Figures {
+            tables: vec![FigureTable {
                 title: "All of it".into(),
                 head: vec![(String::new(), String::new()), ("delay".into(), "ms".into())],
                 rows: vec![vec!["cubic".into(), "3".into()]],

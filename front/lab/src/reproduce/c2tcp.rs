@@ -3,8 +3,8 @@
 use ranpace_cc::{Algorithm, Context, Sample, State, Window};
 use ranpace_units::{Bytes, Span, Time};
 
-use super::cells::Absent;
 use super::measured::Measured;
+use super::results::Absent;
 
 /// The RTTs of Fig. 2's shape, in ms and 12 ms apart: below the setpoint of 40 ms, above it for longer than an
 /// interval, a dip, above it for less than an interval, below it. The paper gives no values; these are ours.

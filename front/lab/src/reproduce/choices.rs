@@ -2,12 +2,12 @@
 //! values of places (`[variation]`), each with its distance from these figures.
 
 use super::Mean;
-use super::cells::{Absent, Cells};
 use super::experiment::{Experiment, Sensitivity, TableSpec};
+use super::figure_table::FigureTable;
 use super::measure::Measure;
 use super::places::Set;
 use super::points::ratio;
-use super::tables::Figures;
+use super::results::{Absent, Results};
 use super::verdict::{Row, Verdict};
 use crate::figure::Figure;
 use crate::figures::number;
@@ -16,12 +16,12 @@ use crate::stats;
 /// Every combination of the switches, the one nearest to the published figures first, and a row that names it.
 ///
 /// Distance (ours): mean over the schemes and figures of `|ln(measured / published)|`.
-pub fn sensitivity(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
+pub fn sensitivity(experiment: &Experiment, results: &Results) -> Option<(FigureTable, Row)> {
     let spec = experiment.sensitivity.as_ref()?;
     let table = experiment.tables.iter().find(|table| Some(&table.id) == spec.table.as_ref())?;
     let mut found: Vec<Distance> = Vec::new();
     for label in spec.combinations() {
-        let ratios = combination(spec, table, &label, cells).ok()?;
+        let ratios = combination(spec, table, &label, results).ok()?;
         let distance = ratios.iter().map(|(own, published)| libm::log(own / published).abs()).sum::<f64>();
         let own = ratios.iter().map(|(own, _)| *own).collect();
         found.push((distance / ratios.len() as f64, label, own));
@@ -47,7 +47,7 @@ fn setting(with: &Set) -> String {
 ///
 /// If a table has `to`, figures are ratios to that scheme. Distance (ours): mean over the published ratios and figures of
 /// `|ln(measured / published)|`.
-pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row)> {
+pub fn variation(experiment: &Experiment, results: &Results) -> Option<(FigureTable, Row)> {
     let spec = experiment.variation.as_ref()?;
     let tables: Vec<&TableSpec> =
         spec.tables.iter().filter_map(|id| experiment.tables.iter().find(|table| table.id == *id)).collect();
@@ -64,10 +64,10 @@ pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row
             {
                 let (above, below) = (varied(scheme, with), to.map(|to| varied(to, with)));
                 // Over fewer points, if the variation has fewer.
-                let points: Vec<String> = cells
+                let points: Vec<String> = results
                     .group(&above, group)
                     .into_iter()
-                    .filter(|point| below.as_ref().is_none_or(|below| cells.at(below, point).is_ok()))
+                    .filter(|point| below.as_ref().is_none_or(|below| results.at(below, point).is_ok()))
                     .take(spec.points.unwrap_or(usize::MAX))
                     .map(str::to_owned)
                     .collect();
@@ -76,8 +76,8 @@ pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row
                         continue;
                     }
                     let value = match &below {
-                        Some(below) => ratio(cells, *metric, &above, below, &points, table.mean).ok()?,
-                        None => mean_over(cells, *metric, &above, &points)?,
+                        Some(below) => ratio(results, *metric, &above, below, &points, table.mean).ok()?,
+                        None => mean_over(results, *metric, &above, &points)?,
                     };
                     distance += libm::log(value / published).abs();
                     own.push(value);
@@ -92,7 +92,7 @@ pub fn variation(experiment: &Experiment, cells: &Cells) -> Option<(Figures, Row
             let criterion = experiment.criteria.iter().find(|criterion| criterion.id == *id)?;
             let (measure, published) = (criterion.measure.as_ref()?, criterion.figure?);
             let instead = |measure: Measure, scheme: &String| measure.instead(scheme, &varied(scheme, with));
-            let value = measure.schemes().iter().fold(measure.clone(), instead).of(cells).ok()?.value;
+            let value = measure.schemes().iter().fold(measure.clone(), instead).of(results).ok()?.value;
             distance += libm::log(value / published).abs();
             own.push(value);
             if index == 0 {
@@ -119,7 +119,7 @@ fn nearest(
     which: &str,
     columns: Vec<(String, String)>,
     mut found: Vec<Distance>,
-) -> Option<(Figures, Row)> {
+) -> Option<(FigureTable, Row)> {
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (distance, name, _) = found.first()?;
     let row = Row {
@@ -138,15 +138,20 @@ fn nearest(
     });
     let head = ["", "distance"].map(|title| (title.to_owned(), String::new())).into_iter().chain(columns);
     Some((
-        Figures { title: title.to_owned(), head: head.collect(), rows: rows.collect(), report_only: false },
+        FigureTable {
+            title: title.to_owned(),
+            head: head.collect(),
+            rows: rows.collect(),
+            report_only: false,
+        },
         row,
     ))
 }
 
 /// Mean of a scheme's figure over those of these points that have it.
-fn mean_over(cells: &Cells, metric: Figure, scheme: &str, points: &[String]) -> Option<f64> {
-    let found = points.iter().filter_map(|point| cells.at(scheme, point).ok());
-    let values: Vec<f64> = found.map(|cell| cell.get(metric)).filter(|value| value.is_finite()).collect();
+fn mean_over(results: &Results, metric: Figure, scheme: &str, points: &[String]) -> Option<f64> {
+    let found = points.iter().filter_map(|point| results.at(scheme, point).ok());
+    let values: Vec<f64> = found.map(|run| run.get(metric)).filter(|value| value.is_finite()).collect();
     stats::mean(&values)
 }
 
@@ -155,16 +160,16 @@ fn combination(
     spec: &Sensitivity,
     table: &TableSpec,
     label: &str,
-    cells: &Cells,
+    results: &Results,
 ) -> Result<Vec<(f64, f64)>, Absent> {
     let mut ratios = Vec::new();
     for scheme in &spec.schemes {
-        let points: Vec<String> = cells.points(scheme).into_iter().map(str::to_owned).collect();
+        let points: Vec<String> = results.points(scheme).into_iter().map(str::to_owned).collect();
         for metric in &spec.metrics {
             let column = table.metrics.iter().position(|own| own == metric);
             let published = column.and_then(|column| table.published.get(scheme)?.get(column));
             let published = published.ok_or_else(|| Absent::Nothing("nothing published".to_owned()))?;
-            ratios.push((ratio(cells, *metric, scheme, label, &points, Mean::OfRatios)?, *published));
+            ratios.push((ratio(results, *metric, scheme, label, &points, Mean::OfRatios)?, *published));
         }
     }
     Ok(ratios)
@@ -173,7 +178,7 @@ fn combination(
 #[cfg(test)]
 mod tests {
     use super::super::Values;
-    use super::super::cells::Cell;
+    use super::super::results::PlayedRun;
     use super::*;
     use crate::synthetic;
 
@@ -225,15 +230,16 @@ mod tests {
         ];
         assert_eq!(played, [&own[..], &further[..]].concat());
         assert_eq!(same.len(), 1);
-        let mut cells = Cells::default();
-        let cell = |delay| Ok(Cell::new(Values::new(), synthetic::run("cubic", 1)).with("delay_mean", delay));
-        cells.enter("base [queue=${x}]", "short", cell(0.02));
-        cells.enter("base [queue=${x}]", "long", cell(0.04));
-        cells.enter("base [queue=${y}]", "short", cell(0.01));
+        let mut results = Results::default();
+        let run =
+            |delay| Ok(PlayedRun::new(Values::new(), synthetic::run("cubic", 1)).with("delay_mean", delay));
+        results.enter("base [queue=${x}]", "short", run(0.02));
+        results.enter("base [queue=${x}]", "long", run(0.04));
+        results.enter("base [queue=${y}]", "short", run(0.01));
         for (scheme, as_well, point) in &same {
-            cells.enter_same(scheme, as_well, point);
+            results.enter_same(scheme, as_well, point);
         }
-        let (table, row) = variation(&experiment, &cells).unwrap();
+        let (table, row) = variation(&experiment, &results).unwrap();
         assert!(row.measured.starts_with("queue=${y} (mean |ln| 0"), "{}", row.measured);
         assert_eq!(table.rows[0][2..], ["(0.01)", "(0.04)"]);
         assert_eq!(table.rows[2][0], "queue=${x}");
@@ -280,15 +286,15 @@ mod tests {
         .with_sensitivity();
         assert_eq!(experiment.schemes[3].set["cc"], "x:a=2".into());
         assert_eq!(experiment.runs[0].schemes, ["own", "other", "a=1", "a=2"]);
-        let mut cells = Cells::default();
+        let mut results = Results::default();
         for (scheme, delay) in [("own", 0.01), ("other", 0.04), ("a=1", 0.005), ("a=2", 0.011)] {
-            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with("delay_mean", delay);
-            cells.enter(scheme, "p", Ok(cell));
+            let run = PlayedRun::new(Values::new(), synthetic::run("cubic", 1)).with("delay_mean", delay);
+            results.enter(scheme, "p", Ok(run));
         }
-        let (table, row) = sensitivity(&experiment, &cells).unwrap();
+        let (table, row) = sensitivity(&experiment, &results).unwrap();
         assert_eq!(table.rows[0][0], "a=2");
         assert!(row.measured.starts_with("a=2"));
-        let tables = super::super::show::tables(&experiment, &cells);
+        let tables = super::super::show::tables(&experiment, &results);
         let other = tables[0].rows.iter().find(|row| row[0] == "other").unwrap();
         assert_eq!(other[3..], ["4.000", "(4)"]);
     }

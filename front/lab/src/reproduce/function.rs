@@ -3,9 +3,9 @@
 use serde::Deserialize;
 
 use super::c2tcp;
-use super::cells::{Absent, Cell, Cells};
 use super::faults::Faults;
 use super::measured::Measured;
+use super::results::{Absent, PlayedRun, Results};
 use crate::figure::Figure;
 
 /// The functions, by their names in experiments.
@@ -29,14 +29,14 @@ pub enum Function {
 
 impl Function {
     /// Its value for these schemes.
-    pub fn of(&self, schemes: &[String], cells: &Cells) -> Result<Measured, Absent> {
+    pub fn of(&self, schemes: &[String], results: &Results) -> Result<Measured, Absent> {
         match self {
             Self::C2tcpConditions => c2tcp::conditions(),
             Self::C2tcpHistory => c2tcp::history(),
-            Self::FaultsBroken(faults) => faults.broken(schemes, cells),
-            Self::Lowest(figure) => lowest(*figure, schemes, cells),
-            Self::Below(figures) => below(figures, schemes, cells),
-            Self::Named(name) => match (cells.models().statement)(name) {
+            Self::FaultsBroken(faults) => faults.broken(schemes, results),
+            Self::Lowest(figure) => lowest(*figure, schemes, results),
+            Self::Below(figures) => below(figures, schemes, results),
+            Self::Named(name) => match (results.models().statement)(name) {
                 Some(measured) => measured.map_err(Absent::Nothing),
                 None => Err(Absent::Nothing(format!("there is no function {name:?}"))),
             },
@@ -48,16 +48,16 @@ fn first(schemes: &[String]) -> Result<(&String, &[String]), Absent> {
     schemes.split_first().ok_or_else(|| Absent::Nothing("no scheme to compare".to_owned()))
 }
 
-fn lowest(figure: Figure, schemes: &[String], cells: &Cells) -> Result<Measured, Absent> {
+fn lowest(figure: Figure, schemes: &[String], results: &Results) -> Result<Measured, Absent> {
     let (of, others) = first(schemes)?;
-    let own = cells.of(of)?;
+    let own = results.of(of)?;
     for other in others {
-        cells.of(other)?;
+        results.of(other)?;
     }
     let mut lost = Vec::new();
-    for (point, cell) in &own {
+    for (point, run) in &own {
         for other in others {
-            if cells.at(other, point)?.get(figure) <= cell.get(figure) {
+            if results.at(other, point)?.get(figure) <= run.get(figure) {
                 lost.push(format!("{point} ({other})"));
                 break;
             }
@@ -68,19 +68,19 @@ fn lowest(figure: Figure, schemes: &[String], cells: &Cells) -> Result<Measured,
     Ok(Measured { value: won as f64, text: format!("{won} of {}{but}", own.len()) })
 }
 
-fn below(figures: &[Figure], schemes: &[String], cells: &Cells) -> Result<Measured, Absent> {
+fn below(figures: &[Figure], schemes: &[String], results: &Results) -> Result<Measured, Absent> {
     let (of, others) = first(schemes)?;
-    let limit = match (others, others.first().map(|other| cells.of(other))) {
+    let limit = match (others, others.first().map(|other| results.of(other))) {
         ([_], Some(runs)) => match runs?[..] {
-            [(_, cell)] => cell,
+            [(_, run)] => run,
             _ => return Err(Absent::Nothing("the second scheme has several points".to_owned())),
         },
         _ => return Err(Absent::Nothing("two schemes are compared".to_owned())),
     };
-    let is_below = |cell: &Cell| figures.iter().all(|figure| cell.get(*figure) < limit.get(*figure));
-    let runs = cells.of(of)?;
+    let is_below = |run: &PlayedRun| figures.iter().all(|figure| run.get(*figure) < limit.get(*figure));
+    let runs = results.of(of)?;
     let found: Vec<&str> =
-        runs.into_iter().filter(|(_, cell)| is_below(cell)).map(|(point, _)| point).collect();
+        runs.into_iter().filter(|(_, run)| is_below(run)).map(|(point, _)| point).collect();
     let text = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
     Ok(Measured { value: found.len() as f64, text })
 }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn points_are_counted() {
-        let mut cells = Cells::default();
+        let mut results = Results::default();
         let runs = [
             ("a", "p", 10.0),
             ("a", "q", 20.0),
@@ -104,20 +104,20 @@ mod tests {
             ("single", "-", 25.0),
         ];
         for (scheme, point, delay) in runs {
-            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1))
+            let run = PlayedRun::new(Values::new(), synthetic::run("cubic", 1))
                 .with("delay_mean", delay)
                 .with("throughput", 1.0 / delay);
-            cells.enter(scheme, point, Ok(cell));
+            results.enter(scheme, point, Ok(run));
         }
         let figure = |name| Figure::named(name).unwrap();
         let of = |names: [&str; 2]| names.map(str::to_owned);
-        let measured = |function: Function, names| function.of(&of(names), &cells).unwrap();
+        let measured = |function: Function, names| function.of(&of(names), &results).unwrap();
         let lowest = measured(Function::Lowest(figure("delay_mean")), ["a", "b"]);
         assert_eq!((lowest.value, lowest.text.as_str()), (2.0, "2 of 3; not at q (b)"));
         let one = measured(Function::Below(vec![figure("delay_mean")]), ["a", "single"]);
         assert_eq!((one.value, one.text.as_str()), (2.0, "p, q"));
         let both = Function::Below(vec![figure("delay_mean"), figure("throughput")]);
         assert_eq!(measured(both.clone(), ["a", "single"]).text, "none");
-        assert!(both.of(&of(["a", "b"]), &cells).is_err());
+        assert!(both.of(&of(["a", "b"]), &results).is_err());
     }
 }

@@ -5,9 +5,9 @@
 use serde::{Deserialize, Deserializer};
 
 use super::algebra::{Expr, OtherFigure, Part};
-use super::cells::{Absent, Cells};
 use super::function::Function;
 use super::measured::Measured;
+use super::results::{Absent, Results};
 
 /// A measure.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,19 +73,19 @@ impl Measure {
     }
 
     /// Its value.
-    pub fn of(&self, cells: &Cells) -> Result<Measured, Absent> {
-        Ok(self.find(cells)?.0)
+    pub fn of(&self, results: &Results) -> Result<Measured, Absent> {
+        Ok(self.find(results)?.0)
     }
 
     /// Its value, and what is compared with the bounds: the value alone, except for comparisons over drops.
-    pub fn find(&self, cells: &Cells) -> Result<(Measured, Vec<Part>), Absent> {
+    pub fn find(&self, results: &Results) -> Result<(Measured, Vec<Part>), Absent> {
         let (measured, parts) = match self {
             Self::Function { function, of } => {
-                let measured = function.of(of, cells)?;
+                let measured = function.of(of, results)?;
                 let part = Part::plain(measured.value);
                 (measured, vec![part])
             }
-            Self::Expr(expr) => expr.find(cells)?,
+            Self::Expr(expr) => expr.find(results)?,
         };
         if measured.value.is_finite() {
             Ok((measured, parts))

@@ -6,11 +6,11 @@
 mod algebra;
 mod base;
 mod c2tcp;
-mod cells;
 mod check;
 mod choices;
 mod experiment;
 mod faults;
+mod figure_table;
 mod function;
 mod measure;
 mod measured;
@@ -22,10 +22,10 @@ mod plan;
 mod points;
 mod record;
 mod recordings;
+mod results;
 mod rows;
 mod runs;
 mod show;
-mod tables;
 mod toml;
 mod verdict;
 
@@ -40,12 +40,12 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 pub use algebra::{Expr, OtherFigure, Reduce};
-pub use cells::{Absent, Cell, Cells};
 pub use experiment::{
     Criterion, Experiment, ExperimentError, PlotSpec, Quick, Reading, Role, Scheme, Sensitivity, TableSpec,
     Variation,
 };
 pub use faults::Faults;
+pub use figure_table::FigureTable;
 pub use function::Function;
 pub use measure::Measure;
 pub use measured::{Measured, ModelPlots, Models};
@@ -56,9 +56,9 @@ pub use plan::{Planned, plan, vary};
 pub use points::Mean;
 pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
 pub use recordings::{Recording, Recordings, Refused};
+pub use results::{Absent, PlayedRun, Results};
 pub use runs::{Point, Runs};
 pub use show::{chapter, verdict_text};
-pub use tables::Figures;
 pub use toml::{Table, Toml};
 pub use verdict::{Row, Verdict, verdict_counts};
 
@@ -189,11 +189,11 @@ pub struct Played {
     /// A row per criterion.
     pub rows: Vec<Row>,
     /// All figures.
-    pub cells: Cells,
+    pub results: Results,
     /// Recordings that were not found.
     pub missing: Vec<Recording>,
     /// Figures as tables.
-    pub tables: Vec<Figures>,
+    pub tables: Vec<FigureTable>,
     /// One of its scenarios, for the report.
     pub sample: String,
 }
@@ -207,7 +207,7 @@ pub fn play(
     let always = experiment.sensitivity.as_ref().is_some_and(|sensitivity| sensitivity.always);
     let switches = how.sensitivity || (always && !how.quick);
     let experiment = if switches { experiment.clone().with_sensitivity() } else { experiment.clone() };
-    let mut cells = Cells::new(how.models);
+    let mut results = Results::new(how.models);
     let mut missing = Vec::new();
     let mut sample = String::new();
     let mut same = Vec::new();
@@ -223,7 +223,7 @@ pub fn play(
         }
         // A job per run whose recordings exist; for the others, the missing recordings.
         let (mut jobs, mut of_job) = (Vec::new(), Vec::new());
-        let mut found: Vec<Result<Cell, Absent>> = Vec::new();
+        let mut found: Vec<Result<PlayedRun, Absent>> = Vec::new();
         for (index, run) in planned.iter().enumerate() {
             match job(&experiment, run, recordings)? {
                 Ok(job) => {
@@ -244,42 +244,42 @@ pub fn play(
             what: &experiment.id,
             series: experiment.series,
         };
-        let results = runner.run_with(&jobs, |job, result| {
-            let cell = Cell::new(planned[of_job[job]].places.clone(), result);
-            if experiment.series { cell } else { cell.slim() }
+        let played = runner.run_with(&jobs, |job, result| {
+            let run = PlayedRun::new(planned[of_job[job]].places.clone(), result);
+            if experiment.series { run } else { run.slim() }
         })?;
-        for (index, cell) in of_job.into_iter().zip(results) {
-            found[index] = cell.ok_or(Absent::Run);
+        for (index, run) in of_job.into_iter().zip(played) {
+            found[index] = run.ok_or(Absent::Run);
         }
-        for (run, cell) in planned.into_iter().zip(found) {
-            cells.enter(&run.scheme, &run.point, cell);
+        for (planned, run) in planned.into_iter().zip(found) {
+            results.enter(&planned.scheme, &planned.point, run);
         }
         for (scheme, as_well, point) in &same {
-            cells.enter_same(scheme, as_well, point);
+            results.enter_same(scheme, as_well, point);
         }
-        if cells.is_unfinished() {
+        if results.is_unfinished() {
             return Ok(None);
         }
     }
     missing.sort();
     missing.dedup();
     let missing = missing.iter().filter_map(|name| recordings.about(name).cloned()).collect();
-    let mut rows = verdict::judge(&experiment, &cells, how.quick);
-    let mut tables = show::tables(&experiment, &cells);
+    let mut rows = verdict::judge(&experiment, &results, how.quick);
+    let mut tables = show::tables(&experiment, &results);
     // Combinations that are always run are recorded as a table; only criteria then have rows.
-    if switches && let Some((table, row)) = choices::sensitivity(&experiment, &cells) {
+    if switches && let Some((table, row)) = choices::sensitivity(&experiment, &results) {
         tables.push(table);
         if how.sensitivity {
             rows.push(row);
         }
     }
-    if varies && let Some((table, row)) = choices::variation(&experiment, &cells) {
+    if varies && let Some((table, row)) = choices::variation(&experiment, &results) {
         tables.push(table);
         if how.sensitivity {
             rows.push(row);
         }
     }
-    Ok(Some(Played { experiment, rows, cells, missing, tables, sample }))
+    Ok(Some(Played { experiment, rows, results, missing, tables, sample }))
 }
 
 /// Adds the runs of `[variation]`, except those that exist already, because not every value affects every run. Existing ones are

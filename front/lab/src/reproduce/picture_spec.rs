@@ -59,6 +59,8 @@ pub enum Form {
     Bars,
     /// The distribution over the runs for each of `x.names`.
     Box,
+    /// How many of a figure's values, over all runs, are 1, 2, ...: one for each of `x.names`, the last one with all larger values.
+    Histogram,
     /// The distribution function over the runs.
     Cdf,
     /// One figure against another (`x.show`).
@@ -284,9 +286,9 @@ impl PictureSpec {
                 ));
             }
         }
-        let grouped = matches!(self.form, Form::Bars | Form::Box);
+        let grouped = matches!(self.form, Form::Bars | Form::Box | Form::Histogram);
         if grouped == self.x.names.is_empty() {
-            return Some("bars and boxes, and no other form, need x.names".to_owned());
+            return Some("bars, boxes and histograms, and no other form, need x.names".to_owned());
         }
         if (self.form == Form::Lines) != self.x.place.is_some() {
             return Some("lines, and no other form, need x.place".to_owned());
@@ -319,7 +321,14 @@ impl PictureSpec {
             return Some(format!("{label:?}: show neither has a metric, nor samples, nor a column"));
         }
         let groups = self.x.names.len();
-        let counts = [series.of.0.len(), series.criteria.len(), series.published_spread.len()];
+        // A histogram makes its groups from one set of runs.
+        let of = if self.form == Form::Histogram { 0 } else { series.of.0.len() };
+        if self.form == Form::Histogram
+            && (series.of.0.len() != 1 || series.show.or(&self.show).metric.is_none())
+        {
+            return Some(format!("{label:?}: a histogram needs the metric of one `of`"));
+        }
+        let counts = [of, series.criteria.len(), series.published_spread.len()];
         let wrong_count = |count: &usize| grouped && *count > 0 && *count != groups;
         let published = match &series.published {
             Published::Values(values) => Some(values.len()).filter(|count| grouped || *count == 0),

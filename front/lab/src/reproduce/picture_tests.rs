@@ -1,6 +1,6 @@
-use super::super::cells::{Cell, Cells};
 use super::super::experiment::{Experiment, Values};
 use super::super::picture_spec::Show;
+use super::super::results::{PlayedRun, Results};
 use super::pictures;
 use super::values::{over_place, quantile};
 use crate::figure::Figure;
@@ -47,23 +47,23 @@ fn experiment(pictures: &str) -> Result<Experiment, String> {
 }
 
 /// Three drops of two sizes; only at 1 MB do they differ.
-fn cells() -> Cells {
-    let mut cells = Cells::default();
+fn results() -> Results {
+    let mut results = Results::default();
     for drop in 1..=3 {
         for (size, rtt) in [("1MB", 0.02 + f64::from(drop) * 0.001), ("10MB", 0.05)] {
             for scheme in ["x", "y"] {
                 let places = Values::from([("size".to_owned(), size.to_owned())]);
-                let cell = Cell::new(places, synthetic::run("cubic", 1)).with("rtt_mean", rtt);
-                cells.enter(scheme, &format!("{size} drop {drop}"), Ok(cell));
+                let run = PlayedRun::new(places, synthetic::run("cubic", 1)).with("rtt_mean", rtt);
+                results.enter(scheme, &format!("{size} drop {drop}"), Ok(run));
             }
         }
     }
-    cells
+    results
 }
 
 #[test]
 fn bars_stand_beside_what_was_published_and_have_intervals_where_something_varies() {
-    let drawn = pictures(&experiment(BARS).unwrap(), &cells()).unwrap();
+    let drawn = pictures(&experiment(BARS).unwrap(), &results()).unwrap();
     let [picture] = &drawn[..] else { panic!("{}", drawn.len()) };
     for expected in ["Fig. 1: RTTs", "1 MB", "10 MB", "RTT (ms)", "published", "judged"] {
         assert!(picture.svg.contains(expected), "{expected}");
@@ -84,19 +84,19 @@ fn bars_stand_beside_what_was_published_and_have_intervals_where_something_varie
 #[test]
 fn without_runs_and_published_values_there_is_no_picture() {
     let experiment = experiment(&BARS.replace("published = [25.0, nan]", "")).unwrap();
-    assert!(pictures(&experiment, &Cells::default()).unwrap().is_empty());
+    assert!(pictures(&experiment, &Results::default()).unwrap().is_empty());
 }
 
 #[test]
 fn lines_are_means_over_the_runs_of_each_value() {
     let show = Show { metric: Figure::named("rtt_mean"), ..Show::default() };
-    let points = over_place(&cells(), "x", "size", &show, true);
+    let points = over_place(&results(), "x", "size", &show, true);
     assert_eq!(points.iter().map(|point| point.0).collect::<Vec<_>>(), [1e6, 10e6]);
     assert!((points[0].1.mean - 0.022).abs() < 1e-12 && points[0].1.ends.is_some());
     assert!((points[1].1.mean - 0.05).abs() < 1e-12 && points[1].1.ends.is_none());
     let same = Show { to: Some("y".to_owned()), ..show.clone() };
-    assert_eq!(over_place(&cells(), "x", "size", &same, true)[1].1.mean, 1.0);
-    assert!(over_place(&cells(), "x", "nothing", &show, true)[0].0.is_nan());
+    assert_eq!(over_place(&results(), "x", "size", &same, true)[1].1.mean, 1.0);
+    assert!(over_place(&results(), "x", "nothing", &show, true)[0].0.is_nan());
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn every_form_is_drawn() {
             "[[picture]]\ntitle = \"t\"\nform = \"{form}\"\nshow = {{ {show} }}\nx = {{ {x} }}\n\
              y = {{ title = \"up\" }}\n[[picture.series]]\nlabel = \"x\"\nof = \"x@1MB\"\n"
         );
-        let drawn = pictures(&experiment(&text).unwrap(), &cells()).unwrap();
+        let drawn = pictures(&experiment(&text).unwrap(), &results()).unwrap();
         assert_eq!(drawn.len(), 1, "{form}");
         assert!(drawn[0].caption.is_empty() || !drawn[0].caption.contains("published"), "{form}");
     }

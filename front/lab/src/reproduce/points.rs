@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::cells::{Absent, Cells};
+use super::results::{Absent, Results};
 use crate::figure::Figure;
 
 /// How ratios over several points are combined.
@@ -18,14 +18,15 @@ pub enum Mean {
 
 /// A figure of one scheme over that of another, at these points.
 pub fn ratio(
-    cells: &Cells,
+    results: &Results,
     metric: Figure,
     of: &str,
     to: &str,
     points: &[String],
     mean: Mean,
 ) -> Result<f64, Absent> {
-    let figures = |point: &String| Ok((cells.at(of, point)?.get(metric), cells.at(to, point)?.get(metric)));
+    let figures =
+        |point: &String| Ok((results.at(of, point)?.get(metric), results.at(to, point)?.get(metric)));
     let pairs: Vec<(f64, f64)> = points.iter().map(figures).collect::<Result<_, Absent>>()?;
     Ok(match mean {
         Mean::OfRatios => pairs.iter().map(|(above, below)| above / below).sum::<f64>() / pairs.len() as f64,

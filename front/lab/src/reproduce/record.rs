@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Experiment, Figures, Played, Row, Verdict};
+use super::{Experiment, FigureTable, Played, Row, Verdict};
 
 /// Where the recorded part of a page begins.
 pub const BEGIN: &str = "<!-- verdicts -->";
@@ -39,12 +39,12 @@ pub struct RecordedTable {
 }
 
 impl RecordedTable {
-    fn of(table: &Figures) -> Self {
+    fn of(table: &FigureTable) -> Self {
         if table.head.len() <= MOST_COLUMNS {
             return Self { title: table.title.clone(), text: table.text().to_string() };
         }
         let first = |row: &Vec<String>| row.iter().take(FIRST_COLUMNS).cloned().collect();
-        let short = Figures {
+        let short = FigureTable {
             title: format!("{} (all figures are in the report)", table.title),
             head: table.head.iter().take(FIRST_COLUMNS).cloned().collect(),
             rows: table.rows.iter().map(first).collect(),
@@ -275,7 +275,7 @@ mod tests {
         for (columns, kept) in [(MOST_COLUMNS, MOST_COLUMNS), (MOST_COLUMNS + 1, FIRST_COLUMNS)] {
             let head = (0..columns).map(|column| (format!("c{column}."), String::new())).collect();
             let rows = vec![(0..columns).map(|column| format!("v{column}.")).collect()];
-            let table = Figures { title: String::new(), head, rows, report_only: false };
+            let table = FigureTable { title: String::new(), head, rows, report_only: false };
             let recorded = RecordedTable::of(&table);
             for column in [kept - 1, kept] {
                 assert_eq!(

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::Played;
-use super::cells::{Cell, Cells};
 use super::experiment::{Experiment, PlotSpec, Role, TableSpec};
+use super::figure_table::FigureTable;
 use super::picture::pictures;
 use super::points::ratio;
-use super::tables::Figures;
+use super::results::{PlayedRun, Results};
 use super::verdict::{Row, for_variant};
 use crate::figure::{Figure, of_group};
 use crate::figures::{Quantity, number};
@@ -39,24 +39,24 @@ pub fn verdict_text(rows: &[&Row]) -> String {
 }
 
 /// The tables that an experiment asks for.
-pub fn tables(experiment: &Experiment, cells: &Cells) -> Vec<Figures> {
+pub fn tables(experiment: &Experiment, results: &Results) -> Vec<FigureTable> {
     let table = |spec: &TableSpec| match (&spec.faults, &spec.to) {
         (Some(faults), _) => {
             let schemes = labels(experiment, &spec.schemes);
-            schemes.iter().flat_map(|scheme| faults.tables(&spec.title, scheme, cells)).collect()
+            schemes.iter().flat_map(|scheme| faults.tables(&spec.title, scheme, results)).collect()
         }
-        (None, _) if !spec.groups.is_empty() => vec![by_groups(experiment, spec, cells)],
-        (None, Some(to)) => vec![normalised(experiment, spec, to, cells)],
-        (None, None) => vec![plain(experiment, spec, cells)],
+        (None, _) if !spec.groups.is_empty() => vec![by_groups(experiment, spec, results)],
+        (None, Some(to)) => vec![normalised(experiment, spec, to, results)],
+        (None, None) => vec![plain(experiment, spec, results)],
     };
-    let mut tables: Vec<Figures> = experiment.tables.iter().flat_map(table).collect();
-    tables.push(variants(experiment, cells));
+    let mut tables: Vec<FigureTable> = experiment.tables.iter().flat_map(table).collect();
+    tables.push(variants(experiment, results));
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
 
 /// The values of the criteria for the variants of their schemes. Nothing is judged by them.
-fn variants(experiment: &Experiment, cells: &Cells) -> Figures {
+fn variants(experiment: &Experiment, results: &Results) -> FigureTable {
     let variants: Vec<(&str, &str)> = experiment
         .schemes
         .iter()
@@ -67,14 +67,14 @@ fn variants(experiment: &Experiment, cells: &Cells) -> Figures {
         experiment.criteria.iter().filter(|criterion| criterion.at_least.or(criterion.at_most).is_some())
     {
         for (label, of) in &variants {
-            if let Some(value) = for_variant(criterion, of, label, cells) {
+            if let Some(value) = for_variant(criterion, of, label, results) {
                 let robust = if criterion.robust { "R" } else { "" };
                 rows.push(vec![(*label).to_owned(), value, robust.to_owned(), criterion.id.clone()]);
             }
         }
     }
     let head = ["", "value", "", "criterion"].map(|title| (title.to_owned(), String::new())).to_vec();
-    Figures {
+    FigureTable {
         title: "The criteria for other variants (not judged)".to_owned(),
         head,
         rows,
@@ -88,17 +88,17 @@ fn labels<'a>(experiment: &'a Experiment, chosen: &'a [String]) -> Vec<&'a str> 
 }
 
 /// Points at which all of these schemes were run and have all their recordings.
-fn common(cells: &Cells, schemes: &[&str]) -> Vec<String> {
-    let points = schemes.first().map_or_else(Vec::new, |scheme| cells.points(scheme));
-    let there = |point: &&str| schemes.iter().all(|scheme| cells.at(scheme, point).is_ok());
+fn common(results: &Results, schemes: &[&str]) -> Vec<String> {
+    let points = schemes.first().map_or_else(Vec::new, |scheme| results.points(scheme));
+    let there = |point: &&str| schemes.iter().all(|scheme| results.at(scheme, point).is_ok());
     points.into_iter().filter(there).map(str::to_owned).collect()
 }
 
-fn normalised(experiment: &Experiment, spec: &TableSpec, to: &str, cells: &Cells) -> Figures {
+fn normalised(experiment: &Experiment, spec: &TableSpec, to: &str, results: &Results) -> FigureTable {
     let mut schemes = labels(experiment, &spec.schemes);
-    schemes.retain(|scheme| !cells.points(scheme).is_empty());
-    let mut points = common(cells, &schemes);
-    let group = cells.group(to, spec.at.as_deref().unwrap_or_default());
+    schemes.retain(|scheme| !results.points(scheme).is_empty());
+    let mut points = common(results, &schemes);
+    let group = results.group(to, spec.at.as_deref().unwrap_or_default());
     points.retain(|point| group.contains(&point.as_str()));
     let total = group.len();
     let mut head = vec![(String::new(), String::new())];
@@ -112,7 +112,7 @@ fn normalised(experiment: &Experiment, spec: &TableSpec, to: &str, cells: &Cells
     for scheme in schemes.iter().filter(|_| !points.is_empty()) {
         let mut row = vec![(*scheme).to_owned()];
         for (index, metric) in spec.metrics.iter().enumerate() {
-            let value = ratio(cells, *metric, scheme, to, &points, spec.mean).unwrap_or(f64::NAN);
+            let value = ratio(results, *metric, scheme, to, &points, spec.mean).unwrap_or(f64::NAN);
             row.push(number(value));
             if !spec.published.is_empty() {
                 let published = spec.published.get(*scheme).and_then(|values| values.get(index));
@@ -123,7 +123,7 @@ fn normalised(experiment: &Experiment, spec: &TableSpec, to: &str, cells: &Cells
     }
     let over =
         if points.len() == total { format!("{total}") } else { format!("{} of {total}", points.len()) };
-    Figures {
+    FigureTable {
         title: format!("{} (over {over} points)", spec.title),
         head,
         rows,
@@ -132,16 +132,19 @@ fn normalised(experiment: &Experiment, spec: &TableSpec, to: &str, cells: &Cells
 }
 
 /// A row for each scheme: the mean over the points of a group.
-fn grouped(experiment: &Experiment, spec: &TableSpec, group: &str, cells: &Cells) -> Figures {
+fn grouped(experiment: &Experiment, spec: &TableSpec, group: &str, results: &Results) -> FigureTable {
     let schemes = labels(experiment, &spec.schemes);
     let means: Vec<(&str, Vec<f64>, usize)> = schemes
         .iter()
         .filter_map(|scheme| {
-            let own: Vec<&Cell> =
-                cells.group(scheme, group).iter().filter_map(|point| cells.at(scheme, point).ok()).collect();
+            let own: Vec<&PlayedRun> = results
+                .group(scheme, group)
+                .iter()
+                .filter_map(|point| results.at(scheme, point).ok())
+                .collect();
             let mean = |metric: &Figure| {
                 let known: Vec<f64> =
-                    own.iter().map(|cell| cell.get(*metric)).filter(|value| value.is_finite()).collect();
+                    own.iter().map(|run| run.get(*metric)).filter(|value| value.is_finite()).collect();
                 stats::mean(&known).unwrap_or(f64::NAN)
             };
             (!own.is_empty()).then(|| (*scheme, spec.metrics.iter().map(mean).collect(), own.len()))
@@ -174,20 +177,20 @@ fn grouped(experiment: &Experiment, spec: &TableSpec, group: &str, cells: &Cells
     });
     let count = means.iter().map(|(.., count)| *count).max().unwrap_or(0);
     let title = format!("{} (means over {count} points)", spec.title);
-    Figures { title, head, rows: rows.collect(), report_only: spec.report_only }
+    FigureTable { title, head, rows: rows.collect(), report_only: spec.report_only }
 }
 
 /// A row for each scheme and group of flows: the mean over the points.
-fn by_groups(experiment: &Experiment, spec: &TableSpec, cells: &Cells) -> Figures {
+fn by_groups(experiment: &Experiment, spec: &TableSpec, results: &Results) -> FigureTable {
     let mut rows: Vec<(&str, &str, Vec<f64>)> = Vec::new();
     let mut count = 0;
     for group in &spec.groups {
         for scheme in labels(experiment, &spec.schemes) {
-            let points = cells.group(scheme, spec.at.as_deref().unwrap_or_default());
+            let points = results.group(scheme, spec.at.as_deref().unwrap_or_default());
             let runs: Vec<_> = points
                 .iter()
-                .filter_map(|point| cells.at(scheme, point).ok())
-                .map(|cell| of_group(&cell.run, group))
+                .filter_map(|point| results.at(scheme, point).ok())
+                .map(|run| of_group(&run.result, group))
                 .collect();
             count = count.max(runs.len());
             let mean = |metric: &Figure| {
@@ -213,20 +216,20 @@ fn by_groups(experiment: &Experiment, spec: &TableSpec, cells: &Cells) -> Figure
         [group.to_owned(), scheme.to_owned()].into_iter().chain(figures).collect()
     });
     let title = format!("{} (means over {count} runs)", spec.title);
-    Figures { title, head, rows: rows.collect(), report_only: spec.report_only }
+    FigureTable { title, head, rows: rows.collect(), report_only: spec.report_only }
 }
 
-fn plain(experiment: &Experiment, spec: &TableSpec, cells: &Cells) -> Figures {
+fn plain(experiment: &Experiment, spec: &TableSpec, results: &Results) -> FigureTable {
     if let Some(group) = &spec.at {
-        return grouped(experiment, spec, group, cells);
+        return grouped(experiment, spec, group, results);
     }
     let chosen = labels(experiment, &spec.schemes);
-    let own: Vec<(&str, &str, &Cell)> =
-        chosen.iter().flat_map(|label| cells.all().filter(move |(scheme, ..)| scheme == label)).collect();
+    let own: Vec<(&str, &str, &PlayedRun)> =
+        chosen.iter().flat_map(|label| results.all().filter(move |(scheme, ..)| scheme == label)).collect();
     let units: Vec<_> = spec
         .metrics
         .iter()
-        .map(|metric| metric.quantity().unit(own.iter().map(|(.., cell)| cell.get(*metric))))
+        .map(|metric| metric.quantity().unit(own.iter().map(|(.., run)| run.get(*metric))))
         .collect();
     let mut head = vec![(String::new(), String::new()), ("at".to_owned(), String::new())];
     head.extend(
@@ -235,23 +238,23 @@ fn plain(experiment: &Experiment, spec: &TableSpec, cells: &Cells) -> Figures {
             .zip(&units)
             .map(|(metric, unit)| (metric.title().to_owned(), unit.name.to_owned())),
     );
-    let rows = own.iter().map(|(scheme, point, cell)| {
-        let figures = spec.metrics.iter().zip(&units).map(|(metric, unit)| unit.show(cell.get(*metric)));
+    let rows = own.iter().map(|(scheme, point, run)| {
+        let figures = spec.metrics.iter().zip(&units).map(|(metric, unit)| unit.show(run.get(*metric)));
         [(*scheme).to_owned(), (*point).to_owned()].into_iter().chain(figures).collect()
     });
-    Figures { title: spec.title.clone(), head, rows: rows.collect(), report_only: spec.report_only }
+    FigureTable { title: spec.title.clone(), head, rows: rows.collect(), report_only: spec.report_only }
 }
 
 /// An experiment as a part of the report.
 pub fn chapter(played: &Played) -> Result<Chapter<'_>, PlotError> {
-    let Played { experiment, cells, tables, rows, .. } = played;
+    let Played { experiment, results, tables, rows, .. } = played;
     Ok(Chapter {
         id: experiment.id.clone(),
         title: experiment.title.clone(),
         claim: experiment.claim.clone(),
         source: experiment.source.clone(),
         says: experiment.says.clone(),
-        pictures: pictures(experiment, cells)?,
+        pictures: pictures(experiment, results)?,
         rows: rows.clone(),
         tables: tables.clone(),
         runs: runs(played)?,
@@ -260,13 +263,13 @@ pub fn chapter(played: &Played) -> Result<Chapter<'_>, PlotError> {
 
 /// Its runs at the point that is shown, and its plots.
 fn runs(played: &Played) -> Result<Comparison<'_>, PlotError> {
-    let Played { experiment, cells, sample, .. } = played;
+    let Played { experiment, results, sample, .. } = played;
     let chosen = experiment.schemes.iter().filter(|scheme| scheme.role != Role::Shown);
     let mut runs = Vec::new();
     if let Some(show) = &experiment.show {
         for scheme in chosen {
-            if let Ok(cell) = cells.at(&scheme.label, show) {
-                runs.push((scheme.label.clone(), vec![&cell.run]));
+            if let Ok(run) = results.at(&scheme.label, show) {
+                runs.push((scheme.label.clone(), vec![&run.result]));
             }
         }
     }
@@ -277,14 +280,14 @@ fn runs(played: &Played) -> Result<Comparison<'_>, PlotError> {
     let mut comparison = Comparison::new(title, sample.clone(), runs);
     let palette = Palette::of(experiment.schemes.iter().map(|scheme| scheme.label.as_str()));
     for spec in &experiment.plots {
-        if let Some(plate) = plot(experiment, spec, cells, &palette)? {
+        if let Some(plate) = plot(experiment, spec, results, &palette)? {
             comparison.plates.push(plate);
         }
     }
     for spec in &experiment.tables {
         let Some(faults) = &spec.faults else { continue };
         for scheme in labels(experiment, &spec.schemes) {
-            comparison.plates.extend(faults.plates(&spec.title, scheme, cells)?);
+            comparison.plates.extend(faults.plates(&spec.title, scheme, results)?);
         }
     }
     Ok(comparison)
@@ -293,7 +296,7 @@ fn runs(played: &Played) -> Result<Comparison<'_>, PlotError> {
 fn plot(
     experiment: &Experiment,
     spec: &PlotSpec,
-    cells: &Cells,
+    results: &Results,
     palette: &Palette,
 ) -> Result<Option<CaptionedPlot>, PlotError> {
     let title = match &spec.flows {
@@ -301,12 +304,12 @@ fn plot(
         None => format!("{}, {}", experiment.title, spec.metric.title()),
     };
     let frame = Frame { size: (760, 320), title: title.clone(), alt: title };
-    let mut of: BTreeMap<&str, Vec<&Cell>> = BTreeMap::new();
-    for (scheme, _, cell) in cells.all() {
-        of.entry(scheme).or_default().push(cell);
+    let mut of: BTreeMap<&str, Vec<&PlayedRun>> = BTreeMap::new();
+    for (scheme, _, run) in results.all() {
+        of.entry(scheme).or_default().push(run);
     }
     let labels = labels(experiment, &spec.schemes);
-    let own: Vec<(&str, &Vec<&Cell>)> =
+    let own: Vec<(&str, &Vec<&PlayedRun>)> =
         labels.iter().filter_map(|label| Some((*label, of.get(label)?))).collect();
     if own.is_empty() {
         return Ok(None);
@@ -314,12 +317,12 @@ fn plot(
     let svg = match &spec.over {
         Some(place) => curves(frame, spec.metric, place, &own, palette)?,
         None => {
-            let bar = |(label, cells): &(&str, &Vec<&Cell>)| {
-                let figure = |cell: &&Cell| match &spec.flows {
-                    Some(flows) => spec.metric.of(&of_group(&cell.run, flows)),
-                    None => cell.get(spec.metric),
+            let bar = |(label, runs): &(&str, &Vec<&PlayedRun>)| {
+                let figure = |run: &&PlayedRun| match &spec.flows {
+                    Some(flows) => spec.metric.of(&of_group(&run.result, flows)),
+                    None => run.get(spec.metric),
                 };
-                let values: Vec<f64> = cells.iter().map(figure).filter(|value| value.is_finite()).collect();
+                let values: Vec<f64> = runs.iter().map(figure).filter(|value| value.is_finite()).collect();
                 let colour = palette.colour(label);
                 Bar {
                     label: (*label).to_owned(),
@@ -340,28 +343,27 @@ fn curves(
     frame: Frame,
     metric: Figure,
     place: &str,
-    own: &[(&str, &Vec<&Cell>)],
+    own: &[(&str, &Vec<&PlayedRun>)],
     palette: &Palette,
 ) -> Result<String, PlotError> {
-    let known = |cells: &[&Cell]| -> Vec<(f64, f64)> {
-        cells.iter().filter_map(|cell| Some((cell.number(place).ok()?, cell.get(metric)))).collect()
+    let known = |runs: &[&PlayedRun]| -> Vec<(f64, f64)> {
+        runs.iter().filter_map(|run| Some((run.number(place).ok()?, run.get(metric)))).collect()
     };
-    let all: Vec<f64> = own.iter().flat_map(|(_, cells)| known(cells)).map(|point| point.0).collect();
+    let all: Vec<f64> = own.iter().flat_map(|(_, runs)| known(runs)).map(|point| point.0).collect();
     let ends = (all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max));
-    let quantity =
-        match own.iter().flat_map(|(_, cells)| cells.iter()).find_map(|cell| cell.places.get(place)) {
-            Some(text) if text.ends_with('B') => Quantity::Size,
-            Some(text) if text.ends_with("bit/s") => Quantity::Rate,
-            Some(text) if text.ends_with('s') => Quantity::Time,
-            _ => Quantity::Plain,
-        };
+    let quantity = match own.iter().flat_map(|(_, runs)| runs.iter()).find_map(|run| run.places.get(place)) {
+        Some(text) if text.ends_with('B') => Quantity::Size,
+        Some(text) if text.ends_with("bit/s") => Quantity::Rate,
+        Some(text) if text.ends_with('s') => Quantity::Time,
+        _ => Quantity::Plain,
+    };
     let lines: Vec<Line> = own
         .iter()
-        .map(|(label, cells)| {
-            let mut points = known(cells);
+        .map(|(label, runs)| {
+            let mut points = known(runs);
             let level = points.is_empty();
             if level {
-                let value = cells.first().map_or(f64::NAN, |cell| cell.get(metric));
+                let value = runs.first().map_or(f64::NAN, |run| run.get(metric));
                 points = vec![(ends.0, value), (ends.1, value)];
             }
             Line { label: (*label).to_owned(), colour: palette.colour(label), dashed: level, points }

@@ -5,8 +5,8 @@ use core::borrow::Borrow;
 use serde::{Deserialize, Serialize};
 
 use super::algebra::Part;
-use super::cells::{Absent, Cells};
 use super::experiment::{Criterion, Experiment};
+use super::results::{Absent, Results};
 use crate::figures::number;
 
 /// One row of the table of verdicts; the JSON form is an array of these.
@@ -85,20 +85,20 @@ pub fn verdict_counts<R: Borrow<Row>>(rows: &[R]) -> String {
 }
 
 /// Judges all criteria. In a quick look nothing is judged.
-pub fn judge(experiment: &Experiment, cells: &Cells, quick: bool) -> Vec<Row> {
-    experiment.criteria.iter().map(|criterion| row(experiment, criterion, cells, quick)).collect()
+pub fn judge(experiment: &Experiment, results: &Results, quick: bool) -> Vec<Row> {
+    experiment.criteria.iter().map(|criterion| row(experiment, criterion, results, quick)).collect()
 }
 
-fn row(experiment: &Experiment, criterion: &Criterion, cells: &Cells, quick: bool) -> Row {
+fn row(experiment: &Experiment, criterion: &Criterion, results: &Results, quick: bool) -> Row {
     let missed = if criterion.finding { Verdict::Finding } else { Verdict::Missed };
     let (measured, verdict) = match (&criterion.measure, &experiment.pending) {
         (_, Some(why)) => (why.clone(), Verdict::Pending),
         // Parsing refuses a criterion without a measure in an experiment that is not pending.
         (None, None) => ("nothing to measure".to_owned(), Verdict::Pending),
-        (Some(measure), None) => match measure.find(cells) {
+        (Some(measure), None) => match measure.find(results) {
             Ok((measured, _)) if quick => (format!("{} (quick)", measured.text), Verdict::Reported),
             Ok((measured, parts)) if criterion.robust => {
-                by_readings(experiment, criterion, measured.text, holds(criterion, &parts), cells)
+                by_readings(experiment, criterion, measured.text, holds(criterion, &parts), results)
             }
             Ok((measured, parts)) => {
                 let text = match (criterion.at_least.or(criterion.at_most), holds(criterion, &parts)) {
@@ -132,14 +132,14 @@ fn by_readings(
     criterion: &Criterion,
     own: String,
     holds_here: bool,
-    cells: &Cells,
+    results: &Results,
 ) -> (String, Verdict) {
     let (mut met, mut failed) = (u32::from(holds_here), u32::from(!holds_here));
     let mut text = own.clone();
     for reading in experiment.readings.iter().filter(|reading| reading.is_about(criterion)) {
         let Some(measure) = &criterion.measure else { continue };
         let measure = measure.with_figures(&reading.figures);
-        let (figure, holds) = match measure.find(&cells.instead(&reading.instead)) {
+        let (figure, holds) = match measure.find(&results.instead(&reading.instead)) {
             // A reading that replaces nothing used by this criterion says nothing about it.
             Ok((measured, parts)) if measured.text == own && self::holds(criterion, &parts) == holds_here => {
                 continue;
@@ -163,13 +163,13 @@ fn by_readings(
 
 /// The result of a criterion for a variant: the value, and whether it holds; empty if it does not involve the varied scheme, `None`
 /// if there are no such runs.
-pub fn for_variant(criterion: &Criterion, scheme: &str, variant: &str, cells: &Cells) -> Option<String> {
+pub fn for_variant(criterion: &Criterion, scheme: &str, variant: &str, results: &Results) -> Option<String> {
     let measure = criterion.measure.as_ref()?;
     let other = measure.instead(scheme, variant);
     if other == *measure {
         return None;
     }
-    let (measured, parts) = other.find(cells).ok()?;
+    let (measured, parts) = other.find(results).ok()?;
     let holds = if holds(criterion, &parts) { "holds" } else { "misses" };
     let value = if parts.len() == 1 { number(measured.value) } else { measured.text };
     Some(format!("{value} {holds}"))
@@ -181,26 +181,26 @@ fn holds(criterion: &Criterion, parts: &[Part]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::Cell;
+    use super::super::results::PlayedRun;
     use super::*;
     use crate::figure::Values;
     use crate::synthetic;
 
-    fn verdict(change: &str, cells: &Cells, quick: bool) -> (Verdict, String) {
+    fn verdict(change: &str, results: &Results, quick: bool) -> (Verdict, String) {
         let text = format!(
             "id = \"0\"\ntitle = \"\"\nsource = \"\"\nsays = \"\"\n[[scheme]]\nlabel = \"x\"\nset = {{}}\n\
              [[criterion]]\nid = \"c\"\ntext = \"\"\npublished = \"\"\n\
              measure = {{ figure = \"share\", of = \"x\" }}\n{change}\n"
         );
-        let rows = judge(&Experiment::parse(&text, "test").unwrap(), cells, quick);
+        let rows = judge(&Experiment::parse(&text, "test").unwrap(), results, quick);
         (rows[0].verdict, rows[0].measured.clone())
     }
 
     #[test]
     fn only_robust_criteria_are_judged() {
-        let mut cells = Cells::default();
-        let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with("share", 0.5);
-        cells.enter("x", "p", Ok(cell));
+        let mut results = Results::default();
+        let run = PlayedRun::new(Values::new(), synthetic::run("cubic", 1)).with("share", 0.5);
+        results.enter("x", "p", Ok(run));
         for (change, quick, expected, text) in [
             ("robust = true\nat_least = 0.5", false, Verdict::Reproduced, "50.00 %"),
             ("robust = true\nat_least = 0.6", false, Verdict::Missed, "50.00 %"),
@@ -212,16 +212,16 @@ mod tests {
             ("at_most = 0.6", false, Verdict::Reported, "50.00 % (holds)"),
             ("", false, Verdict::Reported, "50.00 %"),
         ] {
-            assert_eq!(verdict(change, &cells, quick), (expected, text.to_owned()), "{change}");
+            assert_eq!(verdict(change, &results, quick), (expected, text.to_owned()), "{change}");
         }
     }
 
     #[test]
     fn row_met_by_only_some_readings_depends() {
-        let mut cells = Cells::default();
+        let mut results = Results::default();
         for (scheme, share) in [("x", 0.5), ("y", 0.7)] {
-            let cell = Cell::new(Values::new(), synthetic::run("cubic", 1)).with("share", share);
-            cells.enter(scheme, "p", Ok(cell));
+            let run = PlayedRun::new(Values::new(), synthetic::run("cubic", 1)).with("share", share);
+            results.enter(scheme, "p", Ok(run));
         }
         let readings = "[[scheme]]\nlabel = \"y\"\nset = {}\n\
             [[reading]]\nname = \"other\"\nwhy = \"its table 2\"\ninstead = { x = \"y\" }\n";
@@ -235,23 +235,23 @@ mod tests {
             ("at_least = 0.6", Verdict::Reported, "50.00 % (does not hold)"),
         ] {
             let change = format!("{bound}\n{readings}");
-            assert_eq!(verdict(&change, &cells, false), (expected, text.to_owned()), "{bound}");
+            assert_eq!(verdict(&change, &results, false), (expected, text.to_owned()), "{bound}");
         }
         let elsewhere = readings.replace("x = \"y\"", "y = \"x\"");
         let change = format!("robust = true\nat_least = 0.6\n{elsewhere}");
-        assert_eq!(verdict(&change, &cells, false), (Verdict::Missed, "50.00 %".to_owned()));
+        assert_eq!(verdict(&change, &results, false), (Verdict::Missed, "50.00 %".to_owned()));
     }
 
     #[test]
     fn a_reading_may_take_a_figure_in_another_way() {
-        let mut cells = Cells::default();
+        let mut results = Results::default();
         for (scheme, share, sum, count) in [("x", 0.5, 4.0, 2.0), ("y", 0.7, 3.0, 3.0)] {
             for drop in 1..=3 {
-                let cell = Cell::new(Values::new(), synthetic::run("cubic", 1))
+                let run = PlayedRun::new(Values::new(), synthetic::run("cubic", 1))
                     .with("share", share)
                     .with("rtt_sum", sum)
                     .with("rtt_samples", count);
-                cells.enter(scheme, &format!("1MB drop {drop}"), Ok(cell));
+                results.enter(scheme, &format!("1MB drop {drop}"), Ok(run));
             }
         }
         let text = "id = \"0\"\ntitle = \"\"\nsource = \"\"\nsays = \"\"\n\
@@ -260,18 +260,18 @@ mod tests {
             figures = [{ of = \"share\", metric = \"rtt_sum\", per = \"rtt_samples\" }]\n\
             [[criterion]]\nid = \"c\"\ntext = \"\"\npublished = \"\"\nrobust = true\nat_least = 1.5\n\
             measure = { figure = \"share\", of = \"x\", drops = \"mean\", over = { of = \"y\" } }\n";
-        let rows = judge(&Experiment::parse(text, "test").unwrap(), &cells, false);
+        let rows = judge(&Experiment::parse(text, "test").unwrap(), &results, false);
         let expected = "0.7143 [0.7143, 0.7143]; other: 2.000 [2.000, 2.000]";
         assert_eq!((rows[0].verdict, rows[0].measured.as_str()), (Verdict::Depends, expected));
     }
 
     #[test]
     fn without_data_there_is_no_verdict() {
-        let mut cells = Cells::default();
-        cells.enter("x", "p", Err(Absent::Trace(vec!["lost.down".to_owned()])));
+        let mut results = Results::default();
+        results.enter("x", "p", Err(Absent::Trace(vec!["lost.down".to_owned()])));
         let robust = "robust = true\nat_least = 0.5";
-        assert_eq!(verdict(robust, &cells, false), (Verdict::Skipped, "needs lost.down".to_owned()));
-        assert_eq!(verdict(robust, &Cells::default(), false).0, Verdict::Missed);
-        assert_eq!(verdict("", &Cells::default(), false).0, Verdict::Reported);
+        assert_eq!(verdict(robust, &results, false), (Verdict::Skipped, "needs lost.down".to_owned()));
+        assert_eq!(verdict(robust, &Results::default(), false).0, Verdict::Missed);
+        assert_eq!(verdict("", &Results::default(), false).0, Verdict::Reported);
     }
 }

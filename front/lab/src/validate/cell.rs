@@ -58,9 +58,9 @@ pub(super) struct Arrival {
     pub at: Time,
 }
 
-/// A report's values for the downlink of the cell and of users 0 and 1.
+/// A slot's values for the downlink of the cell and of users 0 and 1.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct DownlinkSlot {
     pub time: Time,
     /// PRBs used by all.
     pub used: f64,
@@ -76,7 +76,7 @@ pub(super) struct Log {
     pub arrivals: Vec<Arrival>,
     /// When packets were dropped.
     pub dropped: Vec<Time>,
-    pub reports: Vec<Told>,
+    pub slots: Vec<DownlinkSlot>,
 }
 
 impl Listener<Datagram> for Log {
@@ -88,20 +88,20 @@ impl Listener<Datagram> for Log {
         self.dropped.push(now);
     }
     fn on_report(&mut self, report: &SlotReport<'_>) {
-        let mut told = Told {
+        let mut slot = DownlinkSlot {
             time: report.time,
             used: report.used_prbs.downlink.into(),
             prbs: [0; 2],
-            lost: self.reports.last().map_or([0; 2], |told| told.lost),
+            lost: self.slots.last().map_or([0; 2], |slot| slot.lost),
         };
         for user in report.users {
             let (index, link) = (user.user as usize, &user.link.downlink);
             if index < 2 {
-                told.prbs[index] = link.grant.map_or(0, |grant| grant.prbs);
-                told.lost[index] = link.lost;
+                slot.prbs[index] = link.grant.map_or(0, |grant| grant.prbs);
+                slot.lost[index] = link.lost;
             }
         }
-        self.reports.push(told);
+        self.slots.push(slot);
     }
 }
 

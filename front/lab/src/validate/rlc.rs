@@ -65,7 +65,7 @@ fn acknowledged() -> Result<Vec<Row>, Unplayable> {
     // When a block is lost, the packets in transit arrive later: the largest delay among them. They arrive in order.
     let mut delays = Vec::new();
     let mut lost_at = Vec::new();
-    for pair in log.reports.windows(2) {
+    for pair in log.slots.windows(2) {
         if pair[1].lost[0] > pair[0].lost[0] {
             lost_at.push(pair[1].time);
             let from = log.arrivals.partition_point(|arrival| arrival.at <= pair[1].time);

@@ -5,7 +5,7 @@ use ranpace_radio::cell::{CellConfig, FadingConfig, UserConfig};
 use ranpace_radio::channel::{DelayProfile, FadingSpeed};
 use ranpace_radio::scheduler::{Alloc, Policy};
 
-use super::cell::{DOWN, Rig, Told, Unplayable, lte, or_why, standing, um};
+use super::cell::{DOWN, DownlinkSlot, Rig, Unplayable, lte, or_why, standing, um};
 use super::{Check, Row};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -27,8 +27,8 @@ fn round_robin() -> Result<Vec<Row>, Unplayable> {
         })
     };
     let of =
-        |rig: &Rig, user: usize| rig.log.reports.iter().map(|told| f64::from(told.prbs[user])).sum::<f64>();
-    let unused = |rig: &Rig| rig.log.reports.iter().map(|told| all - told.used).sum::<f64>();
+        |rig: &Rig, user: usize| rig.log.slots.iter().map(|slot| f64::from(slot.prbs[user])).sum::<f64>();
+    let unused = |rig: &Rig| rig.log.slots.iter().map(|slot| all - slot.used).sum::<f64>();
     let mut full = rig()?;
     full.saturate(&[0, 1], 1460, MILLIS);
     // 1 Mbit/s beside 8 Mbit/s. 125 B fit in a group of two PRBs; the last group is one PRB, which takes another group.
@@ -38,10 +38,10 @@ fn round_robin() -> Result<Vec<Row>, Unplayable> {
         small.send(1, DOWN, 1000);
         small.play(1);
     }
-    let could_have = |told: &&Told| {
-        f64::from(told.prbs[1]) + all - told.used == all - f64::from(told.prbs[0]) && told.used < all
+    let could_have = |slot: &&DownlinkSlot| {
+        f64::from(slot.prbs[1]) + all - slot.used == all - f64::from(slot.prbs[0]) && slot.used < all
     };
-    let slots = small.log.reports.iter().filter(could_have).count();
+    let slots = small.log.slots.iter().filter(could_have).count();
     let share = |rig: &Rig, user| 100.0 * of(rig, user) / (all * MILLIS as f64);
     Ok(vec![
         Row::within_percent("P-9: PRBs of the first of two full users, %", 50.0, share(&full, 0), 1.0),
@@ -65,7 +65,7 @@ fn proportional_fair() -> Result<Vec<Row>, Unplayable> {
     rig.saturate(&[0, 1, 2, 3, 4], 1460, 60_000);
     let now = rig.now;
     let time =
-        |user| rig.cell.snapshot(now, user).map(|told| told.link.downlink.scheduled_prb_symbols as f64);
+        |user| rig.cell.snapshot(now, user).map(|user| user.link.downlink.scheduled_prb_symbols as f64);
     let times: Vec<f64> = (0..5).filter_map(time).collect();
     let mean = times.iter().sum::<f64>() / times.len() as f64;
     let row = |(user, time): (usize, &f64)| {

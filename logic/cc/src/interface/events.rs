@@ -1,4 +1,4 @@
-//! What a control receives: the connection, samples, acknowledgements, packets, congestion, and reports of proxies.
+//! Events that a control receives: the connection, samples, acknowledgements, packets, congestion, and reports of proxies.
 
 use ranpace_units::{Bytes, Rate, Span, Time};
 

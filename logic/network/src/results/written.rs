@@ -41,7 +41,7 @@ fn time_of(seconds: f64) -> Time {
 
 /// A serialised distribution: without samples it has no figures. Its distribution function is stored elsewhere.
 #[derive(Serialize, Deserialize)]
-pub struct Figures {
+pub struct WrittenDistribution {
     count: u64,
     mean_s: Option<f64>,
     min_s: Option<f64>,
@@ -56,14 +56,15 @@ impl Serialize for Distribution {
         let figure = |span: Span| (self.count > 0).then(|| span.as_secs_f64());
         let [mean_s, min_s, max_s] = [self.mean, self.min, self.max].map(figure);
         let [p50_s, p95_s, p99_s] = [self.p50, self.p95, self.p99].map(figure);
-        Figures { count: self.count, mean_s, min_s, p50_s, p95_s, p99_s, max_s }.serialize(serializer)
+        WrittenDistribution { count: self.count, mean_s, min_s, p50_s, p95_s, p99_s, max_s }
+            .serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Distribution {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Figures { count, mean_s, min_s, p50_s, p95_s, p99_s, max_s } =
-            Figures::deserialize(deserializer)?;
+        let WrittenDistribution { count, mean_s, min_s, p50_s, p95_s, p99_s, max_s } =
+            WrittenDistribution::deserialize(deserializer)?;
         let span = |figure: Option<f64>| figure.map_or(Span::ZERO, Span::from_secs_f64);
         let [mean, min, max] = [mean_s, min_s, max_s].map(span);
         let [p50, p95, p99] = [p50_s, p95_s, p99_s].map(span);

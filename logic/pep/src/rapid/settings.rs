@@ -55,8 +55,6 @@ pub struct Settings {
     pub sr_allowance: RttMargin,
     /// The least window on the user's side, in segments.
     pub ran_floor: u32,
-    /// Whether an advertised window may shrink; see [`RightEdge`](crate::RightEdge).
-    pub shrink: bool,
     /// Limits of the backlog in the proxy.
     pub caps: Caps,
 }
@@ -212,7 +210,6 @@ impl Settings {
         ran_rttmin: RanRttMin::Smoothed,
         sr_allowance: RttMargin::Fixed(Span::ZERO),
         ran_floor: 10,
-        shrink: false,
         caps: Caps {
             flow: Bytes::new(64 << 10),
             bdps: 2.0,

@@ -20,7 +20,6 @@ mod downlink;
 mod plan;
 mod quality;
 mod reports;
-#[cfg(feature = "etsi")]
 mod standard;
 mod subscriber;
 #[cfg(test)]

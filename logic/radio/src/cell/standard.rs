@@ -1,8 +1,8 @@
-//! Measurements for the standard's interface (`ranpace_rnis::etsi`): reference signals and traffic counters.
+//! Measurements of a user for the standard's interface: reference signals and traffic counters.
 
 use ranpace_link::Packet;
 use ranpace_phy::{Both, Direction};
-use ranpace_rnis::etsi::{ReferenceSignal, Traffic};
+use ranpace_rnis::{ReferenceSignal, Traffic};
 use ranpace_units::Time;
 
 use super::Cell;
@@ -49,7 +49,6 @@ impl<P: Packet> Cell<P> {
 #[cfg(test)]
 mod tests {
     use ranpace_phy::LteBandwidth;
-    use ranpace_rnis::etsi::measured;
     use ranpace_units::Bytes;
 
     use super::super::tests::{Datagram, Log, lte, standing, um};
@@ -75,7 +74,6 @@ mod tests {
             assert!((signal.noise_dbm + 123.24).abs() < 0.01, "{signal:?}");
             // Data have the power of reference signals, and there is no fading.
             assert!((signal.sinr_db() - probe.sinr_db).abs() < 0.01, "{metres} m: {signal:?}, {probe:?}");
-            assert!(measured::rsrp(signal.rsrp_dbm) > 0);
         }
         assert!(cell(50.0).reference_signal(Time::ZERO, 7).is_none());
     }

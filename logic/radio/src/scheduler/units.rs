@@ -63,12 +63,6 @@ impl Units {
         Self(self.0 & !other.0)
     }
 
-    /// Units in both sets.
-    #[must_use]
-    pub const fn intersection(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
     /// The lowest unit.
     pub const fn lowest(self) -> Option<u32> {
         if self.is_empty() { None } else { Some(self.0.trailing_zeros()) }
@@ -150,7 +144,6 @@ mod tests {
             let (mut x, y) = (of(&a), of(&b));
             prop_assert_eq!(x.union(y), of(&(&a | &b)));
             prop_assert_eq!(x.minus(y), of(&(&a - &b)));
-            prop_assert_eq!(x.intersection(y), of(&(&a & &b)));
             prop_assert_eq!((x.lowest(), x.highest()), (a.first().copied(), a.last().copied()));
             prop_assert!(x.iter().eq(a.iter().copied()));
             prop_assert!(x.iter_from(n % 128).eq(a.range(n % 128..).chain(a.range(..n % 128)).copied()));

@@ -156,11 +156,41 @@ pub enum Transport {
     SharedMemory,
 }
 
+/// Direction of the blocks, queues and retransmissions in records of the feed; resources are of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FeedDirection {
+    /// To the users.
+    #[default]
+    Downlink,
+    /// From the users.
+    Uplink,
+}
+
+impl From<FeedDirection> for Direction {
+    fn from(direction: FeedDirection) -> Self {
+        match direction {
+            FeedDirection::Downlink => Self::Downlink,
+            FeedDirection::Uplink => Self::Uplink,
+        }
+    }
+}
+
+impl From<Direction> for FeedDirection {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Downlink => Self::Downlink,
+            Direction::Uplink => Self::Uplink,
+        }
+    }
+}
+
 /// A subscription to records. Several users or cells mean any of them; none means all that the application may see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TtiMeasSubscription {
-    /// Callback address.
+    /// Callback address; the shared table needs none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub callback_reference: String,
     /// Users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -174,6 +204,9 @@ pub struct TtiMeasSubscription {
     /// Delivery.
     #[serde(default)]
     pub transport: Transport,
+    /// Direction, for datagrams; the other transports have both.
+    #[serde(default)]
+    pub direction: FeedDirection,
     /// Whether only changed records are sent.
     #[serde(default)]
     pub delta: bool,

@@ -6,25 +6,20 @@
 //! Times of measurement are the server's. They are converted ([`ClockQuality`]) by the first of these that applies: the clocks are
 //! the same; their offset is known to a period or better; the latest report is as old as its arrival and half a round trip.
 
-use std::collections::BTreeMap;
-
-use ranpace_phy::{Both, Direction};
+use ranpace_phy::Direction;
 use ranpace_units::{Span, Time};
 
 use super::clock::OffsetEstimate;
-use super::entries::Entry;
 use super::message::{Answer, CLOCK_BYTES, Header, Hello, Kind, MessageError, Request};
+use super::view::FeedView;
 use super::{CALM, IMPATIENT};
-use crate::shared_table::directory::Identity;
-use crate::wire::{Decoder, WireError};
-use crate::{CellInfo, RadioHint, Replay, StalenessLimit, Timestamped};
+use crate::wire::WireError;
+use crate::{RadioHint, Replay, StalenessLimit, Timestamped};
 
 /// Requests that wait for their answers.
 const WAITING: usize = 8;
 /// After so many answers requests become rare.
 const ANSWERS: u32 = 4;
-/// Most cells and users whose descriptions are kept.
-const MOST_CELLS: usize = crate::wire::MOST_CELLS;
 
 /// How a server's times were converted to the subscriber's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,10 +122,7 @@ struct Server {
     is_same_clock: bool,
     offset: OffsetEstimate,
     answers: u32,
-    decoder: Decoder,
-    direction: Direction,
-    cells: BTreeMap<u16, (CellInfo, String)>,
-    users: BTreeMap<u16, Identity>,
+    view: FeedView,
     /// The latest report: its time on the server's clock, and its arrival on ours.
     latest: Option<(Time, Time)>,
 }
@@ -181,13 +173,14 @@ impl Receiver {
         let server = self.server.as_mut().filter(|server| server.epoch == header.epoch);
         match (header.kind, server) {
             (Kind::Report, Some(server)) => {
-                let is_new = server.decoder.on_datagram(body)?;
+                let report = server.view.on_report(body)?;
                 server.replay.note(header.sequence);
-                let report = crate::wire::Datagram::parse(body)?.report;
-                if !is_new {
-                    return Err(Refusal::Overtaken);
-                }
-                server.direction = if header.uplink { Direction::Uplink } else { Direction::Downlink };
+                let report = report.ok_or(Refusal::Overtaken)?;
+                server.view.set_direction(if header.uplink {
+                    Direction::Uplink
+                } else {
+                    Direction::Downlink
+                });
                 if server.latest.is_none_or(|(time, _)| time < report.time) {
                     server.latest = Some((report.time, now));
                 }
@@ -195,7 +188,7 @@ impl Receiver {
             }
             (Kind::Directory, Some(server)) => {
                 server.replay.note(header.sequence);
-                Entry::parse_all(body, &mut |entry| server.learn(entry))?;
+                server.view.on_directory(body)?;
                 Ok(Accepted::Directory)
             }
             (Kind::Hello, Some(server)) => {
@@ -275,68 +268,17 @@ impl Receiver {
         self.server.as_ref()?.local(of_server, now)
     }
 
-    /// Cells, by number, with their identities.
-    pub fn cells(&self) -> impl Iterator<Item = (&CellInfo, &str)> {
-        self.server.iter().flat_map(|server| server.cells.values().map(|(info, name)| (info, name.as_str())))
+    /// What the server has reported in its present epoch; `None` before it is proved. Times in it are the server's.
+    pub fn view(&self) -> Option<&FeedView> {
+        self.server.as_ref().map(|server| &server.view)
     }
 
-    /// Users, by number.
-    pub fn users(&self) -> impl Iterator<Item = (u16, &Identity)> {
-        self.server.iter().flat_map(|server| server.users.iter().map(|(user, identity)| (*user, identity)))
-    }
-
-    /// The number of the user with this address (IPv4 is mapped).
-    pub fn user_at(&self, address: &[u8; 16]) -> Option<u16> {
-        self.users()
-            .find(|(_, of)| of.addresses.iter().any(|one| one.bytes == *address))
-            .map(|(user, _)| user)
-    }
-
-    /// The number of the user of this name.
-    pub fn user_named(&self, name: &str) -> Option<u16> {
-        self.users().find(|(_, of)| of.name == name).map(|(user, _)| user)
-    }
-
-    /// Users of a cell in its last reports, ascending.
-    pub fn users_of(&self, cell: u16) -> impl Iterator<Item = u16> {
-        self.server.iter().flat_map(move |server| server.decoder.users(cell))
-    }
-
-    /// The latest hint about a user, in the cell that reported it last; `None` if there is none, or its cell is not described yet.
-    /// It has no queue limit, and `layers` are the cell's.
+    /// The latest hint about a user; see [`FeedView::hint`].
     pub fn hint(&self, user: u16, now: Time) -> Option<AgedHint> {
         let server = self.server.as_ref()?;
-        let of_cell = |cell: &u16| Some((*cell, server.decoder.user(*cell, user)?));
-        let (cell, record) =
-            server.cells.keys().filter_map(of_cell).max_by_key(|(_, record)| record.measured_at)?;
-        let info = server.cells.get(&cell)?.0;
-        let report = server.decoder.cell(cell)?.value;
-        let (measured_at, clock) = server.local(record.measured_at, now)?;
-        let direction = server.direction;
-        // Back from the unit of the wire.
-        let unit = if info.by_symbols {
-            f64::from(info.prbs) / f64::from(info.data_symbols[direction].max(1))
-        } else {
-            1.0
-        };
-        let prbs = f64::from(info.prbs);
-        let resources =
-            |count: u16| (f64::from(count) * unit * if report.averaged { 0.1 } else { 1.0 }).min(prbs);
-        let Both { downlink, uplink } = report.used;
-        let used = if info.shared { downlink.saturating_add(uplink) } else { report.used[direction] };
-        let record = record.value;
-        let hint = RadioHint {
-            tbs_bits: record.tbs_bits,
-            granted: resources(record.granted[direction]),
-            most_granted: record.most_granted.min(info.prbs),
-            unused: prbs - resources(used),
-            active_users: report.active_users[direction],
-            cqi: (record.cqi > 0).then_some(record.cqi),
-            mcs: record.mcs[direction],
-            queue: record.queue,
-            handover: record.handover,
-            ..RadioHint::of(info, measured_at)
-        };
+        let hint = server.view.hint(user)?;
+        let (measured_at, clock) = server.local(hint.measured_at, now)?;
+        let hint = RadioHint { measured_at, ..hint };
         Some(AgedHint { hint: Timestamped::new(hint, measured_at), clock })
     }
 }
@@ -351,27 +293,8 @@ impl Server {
             is_same_clock: false,
             offset: OffsetEstimate::default(),
             answers: 0,
-            decoder: Decoder::new(),
-            direction: Direction::Downlink,
-            cells: BTreeMap::new(),
-            users: BTreeMap::new(),
+            view: FeedView::new(Direction::Downlink),
             latest: None,
-        }
-    }
-
-    fn learn(&mut self, entry: Entry) {
-        match entry {
-            Entry::Cell { info, identity } => {
-                if self.cells.len() < MOST_CELLS || self.cells.contains_key(&info.cell) {
-                    self.cells.insert(info.cell, (info, identity));
-                }
-            }
-            Entry::User { user, identity } if identity == Identity::default() => {
-                self.users.remove(&user);
-            }
-            Entry::User { user, identity } => {
-                self.users.insert(user, identity);
-            }
         }
     }
 

@@ -129,23 +129,41 @@ impl FeedSubscribers {
         false
     }
 
-    /// Changes the users of a subscription, for instance when one of its addresses attaches; false if it does not exist.
-    pub fn set_users(&mut self, id: SubscriptionId, users: Option<Vec<u32>>) -> bool {
+    fn find(&self, id: SubscriptionId) -> Option<(Filter, Time)> {
         let groups = self.paces.iter().flat_map(|pace| &pace.groups);
-        let found = groups.filter_map(|group| {
+        let mut found = groups.filter_map(|group| {
             let place = group.members.iter().position(|known| *known == id)?;
             Some((group.filter.clone(), group.expires[place]))
         });
-        let Some((filter, expires)) = found.into_iter().next() else { return false };
-        if filter.users != users {
-            // The new group's pace has to exist before the old one may go, or its averages begin anew.
-            self.groups_of(id, |group, place| {
-                group.members.swap_remove(place);
-                group.expires.swap_remove(place);
-            });
-            self.insert(id, Filter { users, ..filter }, expires);
-            self.drop_empty();
+        found.next()
+    }
+
+    /// Changes the users and cells of a subscription, for instance when one of its addresses attaches; false if they are the same,
+    /// or it does not exist.
+    pub fn set_scope(
+        &mut self,
+        id: SubscriptionId,
+        users: Option<Vec<u32>>,
+        cells: Option<Vec<u16>>,
+    ) -> bool {
+        let Some((filter, expires)) = self.find(id) else { return false };
+        let is_other = filter.users != users || filter.cells != cells;
+        is_other && self.replace(id, Filter { users, cells, ..filter }, expires)
+    }
+
+    /// Changes a subscription; false if it does not exist.
+    pub fn replace(&mut self, id: SubscriptionId, filter: Filter, expires: Time) -> bool {
+        let Some((before, _)) = self.find(id) else { return false };
+        if before == filter {
+            return self.renew(id, expires);
         }
+        // The new group's pace has to exist before the old one may go, or its averages begin anew.
+        self.groups_of(id, |group, place| {
+            group.members.swap_remove(place);
+            group.expires.swap_remove(place);
+        });
+        self.insert(id, filter, expires);
+        self.drop_empty();
         true
     }
 
@@ -190,6 +208,11 @@ impl FeedSubscribers {
             });
         });
         self.drop_empty();
+    }
+
+    /// Whether a subscription has this period, and the number of different periods.
+    pub fn periods(&self, period: Span) -> (bool, usize) {
+        (self.paces.iter().any(|pace| pace.period == period), self.paces.len())
     }
 
     /// Number of subscriptions.

@@ -110,8 +110,9 @@ fn a_hint_comes_through_as_the_cell_reported_it() {
                 assert_eq!(accepted, Ok(Accepted::Report { cell: 0, time: ms(slot) }));
             });
         }
-        let user = receiver.user_named("phone").unwrap();
-        assert_eq!((user, receiver.user_at(&[3; 16]), receiver.user_at(&[0; 16])), (1, Some(1), None));
+        let view = receiver.view().unwrap();
+        let user = view.user_named("phone").unwrap();
+        assert_eq!((user, view.user_at(&[3; 16]), view.user_at(&[0; 16])), (1, Some(1), None));
         let aged = receiver.hint(user, ms(20)).unwrap();
         let hint = aged.hint.value;
         assert_eq!((hint.tbs_bits, hint.granted, hint.queue.get()), (block, granted, queue));
@@ -246,9 +247,12 @@ fn each_subscription_gets_its_users_cells_and_period() {
     ];
     assert_eq!(count.into_iter().collect::<Vec<_>>(), expected, "and nothing to {nobody:?}");
     // A user that is of no interest any more is reported as gone, once; then its cell is silent.
-    assert!(subscribers.set_users(one, Some(vec![9])));
+    assert!(
+        subscribers.set_scope(one, Some(vec![9]), None) && !subscribers.set_scope(one, Some(vec![9]), None)
+    );
+    assert!(subscribers.replace(one, filter(8), Time::MAX) && subscribers.periods(Span::from_millis(8)).0);
     assert!(subscribers.cancel(all) && !subscribers.cancel(all) && subscribers.len() == 3);
-    assert!(!subscribers.renew(all, Time::MAX) && !subscribers.set_users(all, None));
+    assert!(!subscribers.renew(all, Time::MAX) && !subscribers.set_scope(all, None, None));
 }
 
 #[test]

@@ -9,11 +9,17 @@ use ranpace_units::{Bytes, Span, Time};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::{CELLS, LONGEST, LineClock, MOST, TEXT, USERS, VERSION};
-use crate::etsi::{AssociateId, Ecgi, IdType};
+use super::{CELLS, LONGEST, LineClock, USERS, VERSION};
+#[cfg(feature = "etsi")]
+use crate::etsi::Notification;
+use crate::identity::{AssociateId, Ecgi, IdType};
 use crate::update::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update, User};
 use crate::{BearerReport, CellInfo, Event, EventKind, Grant, LinkReport, Technology, UserReport};
 
+/// Longest name or identifier in bytes. Ours.
+const TEXT: usize = 128;
+/// Most identifiers of a user, and neighbours in a report of signals. Ours; TS 36.331 has 8 neighbours (maxCellReport).
+const MOST: usize = 32;
 /// Largest queue in bytes. Ours: sums of all users stay far from overflowing.
 const QUEUE: u64 = 1 << 40;
 /// Largest counter, in blocks, bits, or PRBs times symbols. Ours, likewise: 100 Gbit/s for eight days.
@@ -22,6 +28,12 @@ const COUNTER: u64 = 1 << 56;
 const AHEAD: u64 = 1 << 32;
 /// Longest TTI, and longest period of a slow source. Ours.
 const SLOT: u64 = 60_000_000_000;
+
+impl LineClock {
+    fn by_name(name: &str) -> Option<Self> {
+        [Self::Day, Self::Monotonic, Self::Run, Self::Arrival].into_iter().find(|clock| clock.name() == name)
+    }
+}
 
 /// Why a line was not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -124,6 +136,8 @@ enum Name {
     Bearer,
     Signal,
     TimingAdvance,
+    #[cfg(feature = "etsi")]
+    Notification,
     Missed,
     #[serde(other)]
     Other,
@@ -138,6 +152,8 @@ enum Line {
     Bearer(BearerLine),
     Signal(Box<SignalLine>),
     TimingAdvance(AdvanceLine),
+    #[cfg(feature = "etsi")]
+    Notification(Box<Notification>),
     Missed(MissedLine),
     Other,
 }
@@ -166,6 +182,8 @@ impl<'de> Deserialize<'de> for Line {
                     Name::Bearer => Line::Bearer(map.next_value()?),
                     Name::Signal => Line::Signal(map.next_value()?),
                     Name::TimingAdvance => Line::TimingAdvance(map.next_value()?),
+                    #[cfg(feature = "etsi")]
+                    Name::Notification => Line::Notification(map.next_value()?),
                     Name::Missed => Line::Missed(map.next_value()?),
                     Name::Other => {
                         map.next_value::<IgnoredAny>()?;
@@ -526,6 +544,15 @@ impl Reader {
                 self.introduce(user, updates);
                 let (cell, round_trip) = (line.cell, Span::from_nanos(round_trip));
                 updates(Update::TimingAdvance { user, cell, time: at, round_trip });
+            }
+            #[cfg(feature = "etsi")]
+            Line::Notification(notification) => {
+                let ids = notification.user().unwrap_or_default();
+                if ids.is_empty() {
+                    return wrong("associateId", "missing", "the identifiers of the user that it is about");
+                }
+                at_most("associateId", ids.len(), MOST)?;
+                updates(Update::Notification(notification));
             }
             Line::Missed(line) => self.missed = self.missed.saturating_add(line.lines),
             Line::Other => {}

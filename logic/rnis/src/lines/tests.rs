@@ -5,7 +5,7 @@ use ranpace_phy::{Both, Cqi, Direction, LteBandwidth, TransportBlock};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::*;
-use crate::etsi::{AssociateId, Ecgi, IdType, Plmn};
+use crate::identity::{AssociateId, Ecgi, IdType, Plmn};
 use crate::update::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update, User};
 use crate::{BearerReport, CellInfo, Event, EventKind, Grant, LinkReport, Technology, UserReport};
 
@@ -374,7 +374,21 @@ fn rare() -> impl Strategy<Value = Update> {
         time: Time::from_nanos(time),
         round_trip: Span::from_nanos(trip),
     });
-    prop_oneof![event, bearer, signal, advance]
+    let notification = (0..3_u8).prop_map(|which| {
+        let user = r#""associateId":[{"type":1,"value":"10.77.0.2"}]"#;
+        let cell = r#"{"cellId":"0000003","plmn":{"mcc":"001","mnc":"01"}}"#;
+        let text = match which {
+            0 => format!(r#"{{"notificationType":"CaReconfNotification",{user},"ecgi":{cell},"secondaryCellAdd":[{{"ecgi":{cell}}}]}}"#),
+            1 => format!(
+                r#"{{"notificationType":"S1BearerNotification","s1Event":1,"s1UeInfo":{{{user},"ecgi":[{cell}],"s1BearerInfo":[{{"erabId":5}}]}}}}"#
+            ),
+            _ => format!(
+                r#"{{"notificationType":"CellChangeNotification",{user},"hoStatus":1,"srcEcgi":{cell},"trgEcgi":[{cell}]}}"#
+            ),
+        };
+        Update::Notification(serde_json::from_str(&text).unwrap())
+    });
+    prop_oneof![event, bearer, signal, advance, notification]
 }
 
 proptest! {

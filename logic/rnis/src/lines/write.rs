@@ -5,7 +5,9 @@ use ranpace_units::Time;
 use serde::Serialize;
 
 use super::{LineClock, VERSION};
-use crate::etsi::{AssociateId, Ecgi};
+#[cfg(feature = "etsi")]
+use crate::etsi::Notification;
+use crate::identity::{AssociateId, Ecgi};
 use crate::update::{Bearer, BearerRates, Cell, Signal, Strength, Update, User};
 use crate::{CellInfo, Event, EventKind, LinkReport, SlotReport, Technology};
 
@@ -204,6 +206,8 @@ enum Line<'a> {
     Bearer(BearerLine),
     Signal(SignalLine<'a>),
     TimingAdvance(AdvanceLine),
+    #[cfg(feature = "etsi")]
+    Notification(&'a Notification),
     Missed(MissedLine),
 }
 
@@ -270,6 +274,8 @@ impl Writer {
                 round_trip_ns: round_trip.as_nanos(),
             })
             .write(into),
+            #[cfg(feature = "etsi")]
+            Update::Notification(notification) => Line::Notification(notification).write(into),
         }
     }
 

@@ -303,3 +303,29 @@ proptest! {
         }
     }
 }
+
+/// A subscription whose users change shares the encoder of others from then on, in the middle of its numbers.
+#[test]
+fn a_reader_that_is_moved_to_another_encoder_goes_on_with_its_next_full_report() {
+    for (before, joined) in [(500_u16, 3), (3, 500), (3, 3)] {
+        let (mut first, mut second) = (Encoder::short(true), Encoder::short(true));
+        let mut decoder = Decoder::new();
+        for ms in 0..u64::from(before) {
+            let datagrams = written(&mut first, &report(ms), &[record(1, ms as u16)]);
+            assert!(datagrams.iter().all(|datagram| decoder.on_datagram(datagram) == Ok(true)));
+        }
+        for ms in 0..u64::from(joined) {
+            written(&mut second, &report(ms), &[record(1, 0), record(2, 0)]);
+        }
+        second.request_full();
+        // The report that it joins with is lost; the one after it has only changes, and may look like one from before.
+        for (ms, users) in [(600, 2), (601, 1), (701, 2), (702, 1)] {
+            let users: Vec<Record> = (1..=users).map(|user| record(user, ms as u16)).collect();
+            let datagrams = written(&mut second, &report(ms), &users);
+            let taken = (ms > 600).then(|| decoder.on_datagram(&datagrams[0]).unwrap());
+            assert!(ms < 700 || taken == Some(true), "{before} and {joined}, {ms} ms");
+            assert!(ms != 601 || taken == Some(before <= joined), "{before} and {joined}");
+        }
+        assert_eq!(decoder.user(7, 1), Some(Timestamped::new(record(1, 702), at(702))));
+    }
+}

@@ -5,7 +5,7 @@ use core::fmt::{self, Write as _};
 use ranpace_cc::Algorithm;
 use ranpace_units::Span;
 
-use super::quoted;
+use super::{quoted, write_flows, write_head};
 use crate::cells::{BASE, Preset};
 
 /// A server, a preset cell, and flows to its users, or from them if the preset is for uploads.
@@ -61,16 +61,7 @@ pub fn cell(spec: &CellRunSpec<'_>) -> String {
 fn write(text: &mut String, spec: &CellRunSpec<'_>) -> fmt::Result {
     let (preset, around) = (spec.preset, &spec.preset.around);
     writeln!(text, "# {}.", preset.about)?;
-    writeln!(text, "name = {}", quoted(&spec.name))?;
-    writeln!(text, "duration = \"{}\"", spec.duration)?;
-    if !spec.warmup.is_zero() {
-        writeln!(text, "warmup = \"{}\"", spec.warmup)?;
-    }
-    // TOML has no numbers above 2^63; they are accepted in quotes.
-    match i64::try_from(spec.seed) {
-        Ok(seed) => writeln!(text, "seed = {seed}")?,
-        Err(_) => writeln!(text, "seed = \"{}\"", spec.seed)?,
-    }
+    write_head(text, &spec.name, [spec.duration, spec.warmup], spec.seed)?;
     let mut from = "server";
     for (index, wired) in around.wired.iter().enumerate() {
         writeln!(
@@ -99,16 +90,9 @@ fn write(text: &mut String, spec: &CellRunSpec<'_>) -> fmt::Result {
     if around.users != 1 {
         writeln!(text, "count = {}", around.users)?;
     }
-    let (from, to) = if around.is_upload { ("user", "server") } else { ("server", "user") };
-    writeln!(text, "\n[[flow]]\nname = \"flow\"\nfrom = \"{from}\"\nto = \"{to}\"")?;
+    let ends = if around.is_upload { ("user", "server") } else { ("server", "user") };
     let flows = u64::from(around.users) * u64::from(spec.flows);
-    if flows != 1 {
-        writeln!(text, "count = {flows}")?;
-        if !spec.stagger.is_zero() {
-            writeln!(text, "stagger = \"{}\"", spec.stagger)?;
-        }
-    }
-    writeln!(text, "cc = {}\nworkload = \"bulk\"", quoted(spec.cc.as_str()))?;
+    write_flows(text, ends, flows, spec.stagger, spec.cc)?;
     text.push_str(around.flow);
     text.push_str(around.more);
     Ok(())

@@ -137,12 +137,6 @@ pub(super) const RAN_FLOOR: Key<Whole<u32>, Is<u32>> = Key {
     default: Is(Settings::THESIS.ran_floor),
     about: "minimum window towards the user, in segments",
 };
-pub(super) const SHRINK: Key<Flag, Is<bool>> = Key {
-    name: "shrink",
-    kind: Flag,
-    default: Is(Settings::THESIS.shrink),
-    about: "whether advertised windows may be taken back; the simulator never does so",
-};
 pub(super) const ACCOUNT_UDP: Key<Flag, Is<bool>> = Key {
     name: "account_udp",
     kind: Flag,
@@ -220,7 +214,6 @@ pub(crate) const RAPID_KEYS: Group = &[
     &ACCOUNT_UDP,
     &HOLD,
     &GUARD,
-    &SHRINK,
 ];
 
 /// Values of `kind`.

@@ -9,6 +9,7 @@
 
 mod halves;
 mod scenarios;
+mod sequence;
 mod torture;
 
 use std::sync::{Arc, Mutex};
@@ -23,6 +24,7 @@ pub use halves::{BuildReceiver, Reports, moments, play_receivers};
 pub use scenarios::{
     Played, all, few, few_peps, few_proxies, few_uploads, peps, proxies, some, uneven, uploads,
 };
+pub use sequence::{Counted, play_ledgers};
 pub use torture::torture;
 
 /// Builds a fresh control of the kernel's.

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use ranpace_emulator::LONGEST_HINT_LINE as LONGEST;
 
-use super::line::LONGEST;
 use crate::failure::Failure;
 
 /// Longest wait for bytes: how soon it is seen that it is to end.

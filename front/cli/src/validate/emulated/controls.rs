@@ -1,5 +1,5 @@
-//! The controls of `ranpace kernel` for one emulation: its process loads what its scenario's flows ask for, and feeds those that go
-//! by a modem from the emulation's own radio information.
+//! The controls of `ranpace kernel` for one emulation: its process loads what its scenario's flows ask for, and feeds the one that
+//! is told something (by a modem, the edge or a PEP) from the emulation's own radio information.
 //!
 //! The flows choose them by name, as any program may. Client-driven ones have an option on their segments, so the process is in a
 //! control group that has it for those sockets which have chosen the control: a flow of the kernel's CUBIC beside them has none.
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use nix::sys::stat::Mode;
+use ranpace_emulator::addresses::v4;
 use ranpace_emulator::{Outcome, Plan, Topology};
 use ranpace_kernel::{Cgroup, Control, KernelError, Loaded, Radio};
 use ranpace_scenario::{Scenario, Transport};
@@ -18,7 +19,7 @@ use crate::common;
 use crate::failure::Failure;
 use crate::kernel::feed::{Listener, Source, Told, Users};
 
-/// Whether controls can be loaded at all.
+/// Tries to load a control and to make a control group; fails if the kernel or the user's rights do not allow it.
 pub fn check() -> Result<(), Failure> {
     let control = Control::parse("cdbev2")?;
     let loaded = Loaded::unnamed(&control).and_then(|_| Cgroup::new());
@@ -27,7 +28,7 @@ pub fn check() -> Result<(), Failure> {
         .map_err(|error| Failure::ours(format!("skipped: needs what `ranpace kernel` needs: {error}")))
 }
 
-/// The controls of a scenario's flows that are not the kernel's own, by what the scenario calls them.
+/// Loads those controls of a scenario's flows that the kernel does not have, and returns them by their names in the scenario.
 fn load(scenario: &Scenario) -> Result<Vec<(String, Arc<Loaded>)>, Failure> {
     let mut all: Vec<(String, Arc<Loaded>)> = Vec::new();
     for flow in &scenario.flows {
@@ -71,29 +72,40 @@ pub fn with(
     outcome
 }
 
-/// What is fed, and whence.
+/// A feed of radio information to a control.
 struct Fed {
     folder: PathBuf,
     control: Arc<Loaded>,
-    user: String,
+    users: Users,
+    /// Of the host that has the connections, among those of the topology.
     place: usize,
 }
 
-/// The control that goes by a modem, with the first user of the scenario; `None` if there is none.
+/// The feed of the first control that reads radio information, at that end of the first flow where the control runs; `None` if no
+/// control reads any.
 fn fed(
     scenario: &Scenario,
     topology: &Topology,
     loaded: &[(String, Arc<Loaded>)],
 ) -> Result<Option<Fed>, Failure> {
-    let takes_hints =
-        |control: &&(String, Arc<Loaded>)| control.1.control().kind().radio() == Some(Radio::Receivers);
-    let (Some((_, control)), Some(user)) = (loaded.iter().find(takes_hints), scenario.users.first()) else {
+    let told = loaded.iter().find_map(|(_, control)| Some((control, control.control().kind().radio()?)));
+    let (Some((control, radio)), Some(user), Some(flow)) =
+        (told, scenario.users.first(), scenario.flows.first())
+    else {
         return Ok(None);
     };
-    let Some(place) = topology.hosts.iter().position(|host| *host == user.host) else { return Ok(None) };
+    let place = |host: usize| topology.hosts.iter().position(|known| *known == host);
+    let (Some(of_user), Some(of_sender)) = (place(user.host), place(flow.from)) else { return Ok(None) };
+    let device = Users::from(user.name.clone());
+    let (place, users) = match radio {
+        Radio::Receivers | Radio::Senders => (of_user, device),
+        Radio::Users => (of_sender, device.at(v4(of_user).into())),
+        // A PEP's reports name the connections themselves.
+        _ => (of_sender, device),
+    };
     let folder = std::env::temp_dir().join(format!("ranpace-validate-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(Failure::ours)?;
-    Ok(Some(Fed { folder, control: Arc::clone(control), user: user.name.clone(), place }))
+    Ok(Some(Fed { folder, control: Arc::clone(control), users, place }))
 }
 
 impl Fed {
@@ -109,12 +121,12 @@ impl Fed {
         let listening = Mutex::new(None);
         let outcome = emulate(plan, &mut |names| {
             let Some(name) = names.get(self.place).cloned() else { return };
-            let (control, user) = (Arc::clone(&self.control), self.user.clone());
+            let (control, users) = (Arc::clone(&self.control), self.users.clone());
             let (pipe, over) = (pipe.clone(), Arc::clone(&over));
             let thread = thread::spawn(move || {
                 ranpace_emulator::within(&name, move || {
-                    let mut listener = Listener::of(&control, Users::from(user))?;
-                    listener.follow(&mut Source::file(&pipe)?, &over)
+                    let mut listener = Listener::of(&control, users)?;
+                    listener.follow_lines(&mut Source::file(&pipe)?, &over)
                 })
             });
             if let Ok(mut listening) = listening.lock() {

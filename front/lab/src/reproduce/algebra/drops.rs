@@ -5,8 +5,8 @@
 //! 1993, chapter 13), which resamples the drops of both schemes together, so that what both share, such as a lucky place, does not
 //! widen it. Each pair of schemes in each group is a [`Part`] of its own; with `across = "mean"` their mean is the only one.
 
-use super::super::cells::{Absent, Cell, Cells};
 use super::super::measured::Measured;
+use super::super::results::{Absent, PlayedRun, Results};
 use super::{At, Compare, Expr, Op, Reduce};
 use crate::figures::number;
 use crate::stats;
@@ -73,7 +73,7 @@ impl Expr {
         &self,
         drops: &Drops,
         compare: &Compare,
-        cells: &Cells,
+        results: &Results,
     ) -> Result<(Measured, Vec<Part>), Absent> {
         let neutral = if compare.op == Op::Over { 1.0 } else { 0.0 };
         let comparison =
@@ -91,11 +91,11 @@ impl Expr {
                     (false, true) => format!("{group} "),
                     (true, true) => format!("{pair} {group} "),
                 };
-                let own = comparison.drops(cells, [of, to], group)?;
+                let own = comparison.drops(results, [of, to], group)?;
                 let against = drops
                     .against
                     .as_ref()
-                    .map(|group| comparison.drops(cells, [of, to], group))
+                    .map(|group| comparison.drops(results, [of, to], group))
                     .transpose()?;
                 named.push((name, (own, against)));
             }
@@ -147,12 +147,12 @@ impl Expr {
     }
 
     /// Its figure of a drop; NaN if there is none.
-    fn of_drop(&self, cell: &Cell) -> Pair {
-        let figure = match self.values(cell).as_deref() {
+    fn of_drop(&self, run: &PlayedRun) -> Pair {
+        let figure = match self.values(run).as_deref() {
             Ok([one]) => *one,
             _ => f64::NAN,
         };
-        [figure, self.per.map_or(1.0, |per| cell.get(per))]
+        [figure, self.per.map_or(1.0, |per| run.get(per))]
     }
 }
 
@@ -165,15 +165,15 @@ fn pairs<'a>(of: &'a [String], to: &'a [String]) -> Vec<(&'a str, &'a str)> {
 impl Comparison<'_> {
     /// Figures of both schemes in their common drops, for this group of the first term; the second term uses the same group unless
     /// it has its own.
-    fn drops(&self, cells: &Cells, schemes: [&str; 2], group: &str) -> Result<Both, Absent> {
+    fn drops(&self, results: &Results, schemes: [&str; 2], group: &str) -> Result<Both, Absent> {
         let [own, other] = self.terms;
-        let points = cells.group(schemes[0], group);
+        let points = results.group(schemes[0], group);
         if points.is_empty() {
             return Err(Absent::Nothing(format!("{} is not played at {group}", schemes[0])));
         }
         let others = match &other.at {
             At::Groups(groups) if other.at != own.at && groups.len() == 1 => {
-                cells.group(schemes[1], &groups[0])
+                results.group(schemes[1], &groups[0])
             }
             _ => points.clone(),
         };
@@ -181,7 +181,7 @@ impl Comparison<'_> {
             .iter()
             .zip(others)
             .map(|(of, to)| {
-                Ok([own.of_drop(cells.at(schemes[0], of)?), other.of_drop(cells.at(schemes[1], to)?)])
+                Ok([own.of_drop(results.at(schemes[0], of)?), other.of_drop(results.at(schemes[1], to)?)])
             })
             .collect()
     }
@@ -253,8 +253,8 @@ mod tests {
     use crate::synthetic;
 
     /// In the small group scheme b has twice the figure of a, in the other the same, except for noise that both share.
-    fn cells() -> Cells {
-        let mut cells = Cells::default();
+    fn results() -> Results {
+        let mut results = Results::default();
         let run = synthetic::run("cubic", 1);
         for group in ["1MB", "10MB"] {
             for drop in 1..=40 {
@@ -262,72 +262,72 @@ mod tests {
                 let own = f64::from(drop % 3) * 0.02;
                 let factor = if group == "1MB" { 2.0 } else { 1.0 };
                 for (scheme, value) in [("a", luck), ("b", luck * (factor + own - 0.02))] {
-                    let cell = Cell::new(Values::new(), run.clone()).with("throughput", value);
-                    cells.enter(scheme, &format!("{group} drop {drop}"), Ok(cell));
+                    let run = PlayedRun::new(Values::new(), run.clone()).with("throughput", value);
+                    results.enter(scheme, &format!("{group} drop {drop}"), Ok(run));
                 }
             }
         }
-        cells
+        results
     }
 
-    fn found(keys: &str, cells: &Cells) -> Result<(Measured, Vec<Part>), Absent> {
-        parse(&format!("figure = 'throughput', of = 'b', drops = 'mean', {keys}")).unwrap().find(cells)
+    fn found(keys: &str, results: &Results) -> Result<(Measured, Vec<Part>), Absent> {
+        parse(&format!("figure = 'throughput', of = 'b', drops = 'mean', {keys}")).unwrap().find(results)
     }
 
     #[test]
     fn paired_runs_do_not_widen_the_interval() {
         let keys = "at = '1MB', over = { of = 'a' }";
-        let (measured, parts) = found(keys, &cells()).unwrap();
+        let (measured, parts) = found(keys, &results()).unwrap();
         let (low, high) = parts[0].interval.unwrap();
         assert!((measured.value - 2.0).abs() < 0.01, "{measured:?}");
         assert!(low > 1.99 && high < 2.01 && low < measured.value && measured.value < high, "{low} {high}");
         assert!(measured.text.starts_with("2.0") || measured.text.starts_with("1.99"), "{}", measured.text);
         // The same samples each time.
-        assert_eq!(found(keys, &cells()).unwrap().1, parts);
+        assert_eq!(found(keys, &results()).unwrap().1, parts);
     }
 
     #[test]
     fn groups_are_compared_each_together_or_with_each_other() {
-        let cells = cells();
-        let each = found("at = ['1MB', '10MB'], over = { of = 'a' }", &cells).unwrap();
+        let results = results();
+        let each = found("at = ['1MB', '10MB'], over = { of = 'a' }", &results).unwrap();
         assert_eq!(each.1.len(), 2);
         assert!(each.0.text.starts_with("1MB ") && each.0.text.contains(", 10MB "), "{}", each.0.text);
-        let mean = found("at = ['1MB', '10MB'], across = 'mean', over = { of = 'a' }", &cells).unwrap();
+        let mean = found("at = ['1MB', '10MB'], across = 'mean', over = { of = 'a' }", &results).unwrap();
         assert_eq!(mean.1.len(), 1);
         assert!((mean.0.value - 1.5).abs() < 0.01, "{:?}", mean.0);
-        let gain = found("at = '1MB', against = '10MB', over = { of = 'a' }", &cells).unwrap();
+        let gain = found("at = '1MB', against = '10MB', over = { of = 'a' }", &results).unwrap();
         assert!((gain.0.value - 2.0).abs() < 0.01, "{:?}", gain.0);
-        let more = found("at = '1MB', less = { of = 'a' }", &cells).unwrap();
+        let more = found("at = '1MB', less = { of = 'a' }", &results).unwrap();
         assert!((more.0.value - 1.9).abs() < 0.1 && more.1[0].neutral == 0.0, "{:?}", more.0);
-        let own = found("at = '1MB', over = { of = 'a', at = '10MB' }", &cells).unwrap();
+        let own = found("at = '1MB', over = { of = 'a', at = '10MB' }", &results).unwrap();
         assert!((own.0.value - 2.0).abs() < 0.01, "{:?}", own.0);
-        let several = found("at = '1MB', over = { of = ['a', 'b'] }", &cells).unwrap();
+        let several = found("at = '1MB', over = { of = ['a', 'b'] }", &results).unwrap();
         assert!(
             several.0.text.starts_with("b/a ") && several.0.text.contains(", b/b 1.000"),
             "{:?}",
             several.0
         );
-        assert!(matches!(found("at = '2MB', over = { of = 'a' }", &cells), Err(Absent::Nothing(_))));
+        assert!(matches!(found("at = '2MB', over = { of = 'a' }", &results), Err(Absent::Nothing(_))));
     }
 
     #[test]
     fn a_share_of_all_bytes_is_not_the_mean_of_shares() {
-        let mut cells = Cells::default();
+        let mut results = Results::default();
         let run = synthetic::run("cubic", 1);
         // Retransmitted: 1 of 10 and 0 of 990 bytes; 5 of 500 in both drops of the other.
         for (scheme, drops) in [("a", [(1.0, 10.0), (0.0, 990.0)]), ("b", [(5.0, 500.0); 2])] {
             for (drop, (again, sent)) in drops.into_iter().enumerate() {
-                let cell = Cell::new(Values::new(), run.clone())
+                let run = PlayedRun::new(Values::new(), run.clone())
                     .with("sent_again", again)
                     .with("sent", sent)
                     .with("retransmitted_share", again / sent);
-                cells.enter(scheme, &format!("1MB drop {drop}"), Ok(cell));
+                results.enter(scheme, &format!("1MB drop {drop}"), Ok(run));
             }
         }
         let found = |keys: &str| {
             parse(&format!("{keys}, of = 'a', drops = 'mean', over = {{ of = 'b' }}"))
                 .unwrap()
-                .of(&cells)
+                .of(&results)
                 .unwrap()
                 .value
         };

@@ -41,8 +41,8 @@ mod show;
 use std::collections::BTreeMap;
 use std::iter;
 
-use super::cells::{Absent, Cells};
 use super::measured::Measured;
+use super::results::{Absent, Results};
 use crate::figure::{Figure, Flows, Window};
 use crate::stats;
 
@@ -196,19 +196,19 @@ struct Group<'a> {
 
 impl Expr {
     /// Its value and text.
-    pub fn of(&self, cells: &Cells) -> Result<Measured, Absent> {
-        Ok(self.find(cells)?.0)
+    pub fn of(&self, results: &Results) -> Result<Measured, Absent> {
+        Ok(self.find(results)?.0)
     }
 
     /// The same, and what is compared with the bounds: the value alone, except for comparisons over drops.
-    pub fn find(&self, cells: &Cells) -> Result<(Measured, Vec<Part>), Absent> {
+    pub fn find(&self, results: &Results) -> Result<(Measured, Vec<Part>), Absent> {
         if let (Some(drops), Some(compare)) = (&self.drops, &self.compare) {
-            return self.over_drops(drops, compare, cells);
+            return self.over_drops(drops, compare, results);
         }
-        let groups = self.groups(cells)?;
+        let groups = self.groups(results)?;
         let values: Vec<f64> = groups.iter().map(|group| group.value).collect();
         let value = self.across.of(&values);
-        let text = self.text(&groups, value, cells)?;
+        let text = self.text(&groups, value, results)?;
         Ok((Measured { value, text }, vec![Part::plain(value)]))
     }
 
@@ -255,8 +255,8 @@ impl Expr {
     }
 
     /// A number for each group.
-    fn groups<'c>(&self, cells: &'c Cells) -> Result<Vec<Group<'c>>, Absent> {
-        let own = self.samples(cells)?;
+    fn groups<'c>(&self, results: &'c Results) -> Result<Vec<Group<'c>>, Absent> {
+        let own = self.samples(results)?;
         let Some(compare) = &self.compare else {
             let groups = by_group(own).into_iter().map(|(name, samples)| {
                 let value = self.scale * self.reduced(&samples);
@@ -264,7 +264,7 @@ impl Expr {
             });
             return Ok(groups.collect());
         };
-        let other = compare.to.samples(cells)?;
+        let other = compare.to.samples(results)?;
         if self.runs.is_some() {
             return Ok(self.compared(compare, own, &other));
         }

@@ -1,8 +1,8 @@
 //! Selects the runs of a term, and the numbers taken from each.
 
-use super::{Absent, Cells, Expr, Source, Take};
+use super::{Absent, Expr, Results, Source, Take};
 use crate::figure::{Scope, Values};
-use crate::reproduce::cells::Cell;
+use crate::reproduce::results::PlayedRun;
 use crate::stats;
 
 /// The points of a term.
@@ -32,38 +32,38 @@ struct Chosen<'c> {
     point: &'c str,
     /// The group of points that selected it.
     at: String,
-    cell: &'c Cell,
+    run: &'c PlayedRun,
 }
 
 impl Expr {
     /// The numbers of all chosen runs.
-    pub(super) fn samples<'c>(&self, cells: &'c Cells) -> Result<Vec<Sample<'c>>, Absent> {
+    pub(super) fn samples<'c>(&self, results: &'c Results) -> Result<Vec<Sample<'c>>, Absent> {
         let constant =
             |value| Ok(vec![Sample { scheme: "", point: "", group: String::new(), value, sides: None }]);
         match &self.source {
             Source::Value(value) => return constant(*value),
-            Source::Term(term) => return constant(term.of(cells)?.value),
+            Source::Term(term) => return constant(term.of(results)?.value),
             _ => {}
         }
         let mut found = Vec::new();
-        for run in self.runs(cells)? {
-            let values = self.values(run.cell).map_err(Absent::Nothing)?;
+        for chosen in self.runs(results)? {
+            let values = self.values(chosen.run).map_err(Absent::Nothing)?;
             for (part, value) in values.into_iter().enumerate() {
-                let group = self.group(&run, part);
-                found.push(Sample { scheme: run.scheme, point: run.point, group, value, sides: None });
+                let group = self.group(&chosen, part);
+                found.push(Sample { scheme: chosen.scheme, point: chosen.point, group, value, sides: None });
             }
         }
         Ok(found)
     }
 
     /// The selected runs. All missing recordings are named.
-    fn runs<'c>(&self, cells: &'c Cells) -> Result<Vec<Chosen<'c>>, Absent> {
+    fn runs<'c>(&self, results: &'c Results) -> Result<Vec<Chosen<'c>>, Absent> {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for scheme in &self.of {
             let before = found.len() + missing.len();
-            for (at, scheme, point) in self.points(scheme, cells) {
-                match cells.at(scheme, point) {
-                    Ok(cell) if self.is_at(cell) => found.push(Chosen { scheme, point, at, cell }),
+            for (at, scheme, point) in self.points(scheme, results) {
+                match results.at(scheme, point) {
+                    Ok(run) if self.is_at(run) => found.push(Chosen { scheme, point, at, run }),
                     Ok(_) => {}
                     Err(Absent::Trace(traces)) => missing.extend(traces),
                     Err(other) => return Err(other),
@@ -78,46 +78,48 @@ impl Expr {
         if missing.is_empty() { Ok(found) } else { Err(Absent::Trace(missing)) }
     }
 
-    fn points<'c>(&self, scheme: &str, cells: &'c Cells) -> Vec<(String, &'c str, &'c str)> {
+    fn points<'c>(&self, scheme: &str, results: &'c Results) -> Vec<(String, &'c str, &'c str)> {
         let groups = match &self.at {
             At::Groups(groups) if !groups.is_empty() => groups.clone(),
             _ => vec![String::new()],
         };
         let mut found = Vec::new();
         for group in groups {
-            let points: Vec<_> = cells.keys_of(scheme, &group).collect();
+            let points: Vec<_> = results.keys_of(scheme, &group).collect();
             found.extend(points.into_iter().map(|(own, point)| (group.clone(), own, point)));
         }
         found
     }
 
-    fn is_at(&self, cell: &Cell) -> bool {
+    fn is_at(&self, run: &PlayedRun) -> bool {
         match &self.at {
             At::Groups(_) => true,
-            At::Places(values) => values.iter().all(|(place, value)| cell.places.get(place) == Some(value)),
+            At::Places(values) => values.iter().all(|(place, value)| run.places.get(place) == Some(value)),
         }
     }
 
     /// The name of a sample's group.
-    fn group(&self, run: &Chosen<'_>, part: usize) -> String {
+    fn group(&self, chosen: &Chosen<'_>, part: usize) -> String {
         match self.each.as_deref() {
             None => String::new(),
             Some("part") => part.to_string(),
-            Some("point") => run.point.to_owned(),
-            Some("scheme") => run.scheme.to_owned(),
-            Some("group") => format!("{} {}", run.scheme, run.point.split(' ').next().unwrap_or(run.point)),
-            Some("at") => run.at.clone(),
-            Some(place) => run.cell.places.get(place).cloned().unwrap_or_default(),
+            Some("point") => chosen.point.to_owned(),
+            Some("scheme") => chosen.scheme.to_owned(),
+            Some("group") => {
+                format!("{} {}", chosen.scheme, chosen.point.split(' ').next().unwrap_or(chosen.point))
+            }
+            Some("at") => chosen.at.clone(),
+            Some(place) => chosen.run.places.get(place).cloned().unwrap_or_default(),
         }
     }
 
     /// The numbers of a run.
-    pub(super) fn values(&self, cell: &Cell) -> Result<Vec<f64>, String> {
-        let scope = Scope::new(&cell.run, &cell.places, &self.flows, self.window);
+    pub(super) fn values(&self, run: &PlayedRun) -> Result<Vec<f64>, String> {
+        let scope = Scope::new(&run.result, &run.places, &self.flows, self.window);
         let values = match &self.source {
             // A slim run lacks distributions and series, but keeps what was taken from them.
-            Source::Figure(figure) if self.is_whole() && cell.get(*figure).is_finite() => {
-                vec![cell.get(*figure)]
+            Source::Figure(figure) if self.is_whole() && run.get(*figure).is_finite() => {
+                vec![run.get(*figure)]
             }
             Source::Figure(figure) => figure.values(&scope)?,
             Source::Column(name) => return self.of_column(name, &scope),

@@ -13,7 +13,7 @@
 //! Without `show`, a term is shown with its unit and its range, a comparison with its interval.
 
 use super::select::Sample;
-use super::{Absent, Cells, Expr, Group, Source};
+use super::{Absent, Expr, Group, Results, Source};
 use crate::figures::{Quantity, Unit, number};
 use crate::stats;
 
@@ -33,9 +33,9 @@ type Side = (String, Vec<f64>);
 
 impl Expr {
     /// The text of all groups.
-    pub(super) fn text(&self, groups: &[Group<'_>], value: f64, cells: &Cells) -> Result<String, Absent> {
+    pub(super) fn text(&self, groups: &[Group<'_>], value: f64, results: &Results) -> Result<String, Absent> {
         let sides = self.with.iter().map(|(name, term)| {
-            let values = term.groups(cells)?.iter().map(|group| group.value).collect();
+            let values = term.groups(results)?.iter().map(|group| group.value).collect();
             Ok((name.clone(), values))
         });
         let sides: Vec<Side> = sides.collect::<Result<_, Absent>>()?;

@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use ranpace_sim::{FlowResult, RunResult};
 use serde::Deserialize;
 
-use super::cells::{Absent, Cell, Cells};
 use super::measured::Measured;
+use super::results::{Absent, PlayedRun, Results};
 use crate::figure::{Figure, Flows, Scope, Values, Window, is_in_group};
 use crate::figures::number;
 use crate::stats;
@@ -220,30 +220,30 @@ fn longest(times: &[f64], own: &[f64], plain: &[f64], from: f64) -> f64 {
 }
 
 impl Faults {
-    fn rows(&self, scheme: &str, cells: &Cells) -> Result<Vec<Fault>, Absent> {
-        let mut plain: BTreeMap<String, &Cell> = BTreeMap::new();
-        for (_, cell) in cells.of(&self.plain)? {
-            plain.insert(cell.places.get("drop").cloned().unwrap_or_default(), cell);
+    fn rows(&self, scheme: &str, results: &Results) -> Result<Vec<Fault>, Absent> {
+        let mut plain: BTreeMap<String, &PlayedRun> = BTreeMap::new();
+        for (_, run) in results.of(&self.plain)? {
+            plain.insert(run.places.get("drop").cloned().unwrap_or_default(), run);
         }
-        let mut rows: Vec<(String, Vec<(&Cell, &Cell)>)> = Vec::new();
-        for (point, cell) in cells.of(scheme)? {
+        let mut rows: Vec<(String, Vec<(&PlayedRun, &PlayedRun)>)> = Vec::new();
+        for (point, run) in results.of(scheme)? {
             if !is_at(point, &self.at) {
                 continue;
             }
-            let drop = cell.places.get("drop").cloned().unwrap_or_default();
+            let drop = run.places.get("drop").cloned().unwrap_or_default();
             let Some(other) = plain.get(&drop).copied() else {
                 return Err(Absent::Nothing(format!("{} is not played in drop {drop}", self.plain)));
             };
             let label = point.split(" drop ").next().unwrap_or(point).to_owned();
             match rows.iter_mut().find(|(own, _)| *own == label) {
-                Some((_, pairs)) => pairs.push((cell, other)),
-                None => rows.push((label, vec![(cell, other)])),
+                Some((_, pairs)) => pairs.push((run, other)),
+                None => rows.push((label, vec![(run, other)])),
             }
         }
         rows.into_iter().map(|(label, pairs)| self.row(label, &pairs)).collect()
     }
 
-    fn row(&self, label: String, pairs: &[(&Cell, &Cell)]) -> Result<Fault, Absent> {
+    fn row(&self, label: String, pairs: &[(&PlayedRun, &PlayedRun)]) -> Result<Fault, Absent> {
         let nothing = || Absent::Nothing("there are no such runs".to_owned());
         let (first, _) = pairs.first().ok_or_else(nothing)?;
         let place = |name: &str| first.number(name).unwrap_or(0.0);
@@ -259,15 +259,15 @@ impl Faults {
         };
         let wait_p95 = Figure::named("wait_p95").ok_or_else(nothing)?;
         let group = Flows::Group(self.flows.clone());
-        for (cell, other) in pairs {
-            let (rows, bytes) = delivered(&cell.run, &self.flows)?;
+        for (run, other) in pairs {
+            let (rows, bytes) = delivered(&run.result, &self.flows)?;
             times = rows;
             add(&mut own, bytes);
-            add(&mut plain, delivered(&other.run, &self.flows)?.1);
-            let delay = |cell: &Cell| {
-                wait_p95.single(&Scope::new(&cell.run, &cell.places, &group, Window::default()))
+            add(&mut plain, delivered(&other.result, &self.flows)?.1);
+            let delay = |run: &PlayedRun| {
+                wait_p95.single(&Scope::new(&run.result, &run.places, &group, Window::default()))
             };
-            delays.push(delay(cell));
+            delays.push(delay(run));
             plain_delays.push(delay(other));
         }
         let end = times.last().copied().unwrap_or(0.0);
@@ -275,9 +275,9 @@ impl Faults {
         let mean = |values: &[f64]| stats::mean(values).unwrap_or(f64::NAN);
         let part = |(label, from, to): (String, f64, f64)| {
             let between = |sum: &[f64]| at(&times, sum, to) - at(&times, sum, from);
-            let delay = |cell: &Cell| delay_between(&cell.run, &self.flows, from, to);
+            let delay = |run: &PlayedRun| delay_between(&run.result, &self.flows, from, to);
             let (own_delays, plain_delays): (Vec<f64>, Vec<f64>) =
-                pairs.iter().map(|(cell, other)| (delay(cell), delay(other))).unzip();
+                pairs.iter().map(|(run, other)| (delay(run), delay(other))).unzip();
             let (delay, plain_delay) = (mean(&own_delays), mean(&plain_delays));
             Part { label, ratio: between(&own) / between(&plain), delay, delay_ratio: delay / plain_delay }
         };
@@ -296,10 +296,10 @@ impl Faults {
     }
 
     /// Number of rows in which a scheme violates the rule.
-    pub fn broken(&self, of: &[String], cells: &Cells) -> Result<Measured, Absent> {
+    pub fn broken(&self, of: &[String], results: &Results) -> Result<Measured, Absent> {
         let mut rows = Vec::new();
         for scheme in of {
-            rows.extend(self.rows(scheme, cells)?);
+            rows.extend(self.rows(scheme, results)?);
         }
         let judged = rows.iter().flat_map(Fault::judged);
         let Some((label, goodput, delay)) = judged.min_by(|a, b| a.1.total_cmp(&b.1)) else {

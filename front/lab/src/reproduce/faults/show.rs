@@ -4,14 +4,14 @@ use super::{Fault, Faults, Part};
 use crate::figures::Quantity;
 use crate::plot::{Axis, Frame, Line, LinePlot, Palette, PlotError};
 use crate::report::CaptionedPlot;
-use crate::reproduce::cells::Cells;
-use crate::reproduce::tables::Figures;
+use crate::reproduce::figure_table::FigureTable;
+use crate::reproduce::results::Results;
 
 impl Faults {
     /// Rows with the places `delay`, `period` and `error` as a table for each error; the others, and all of them for the report, as
     /// lists.
-    pub fn tables(&self, title: &str, scheme: &str, cells: &Cells) -> Vec<Figures> {
-        let Ok(rows) = self.rows(scheme, cells) else { return Vec::new() };
+    pub fn tables(&self, title: &str, scheme: &str, results: &Results) -> Vec<FigureTable> {
+        let Ok(rows) = self.rows(scheme, results) else { return Vec::new() };
         let (grid, others): (Vec<Fault>, Vec<Fault>) =
             rows.into_iter().partition(|row| row.label.starts_with("grid"));
         let mut tables = Vec::new();
@@ -21,7 +21,7 @@ impl Faults {
         }
         if !grid.is_empty() {
             let title = format!("{title}, {scheme}: all of the grid");
-            tables.push(Figures { report_only: true, ..list(title, &grid) });
+            tables.push(FigureTable { report_only: true, ..list(title, &grid) });
         }
         if !others.is_empty() {
             tables.push(list(format!("{title}, {scheme}"), &others));
@@ -30,8 +30,13 @@ impl Faults {
     }
 
     /// Goodput and delay over the feed's delay, a line for each period, from the grid's rows with the first error.
-    pub fn plates(&self, title: &str, scheme: &str, cells: &Cells) -> Result<Vec<CaptionedPlot>, PlotError> {
-        let mut rows = self.rows(scheme, cells).unwrap_or_default();
+    pub fn plates(
+        &self,
+        title: &str,
+        scheme: &str,
+        results: &Results,
+    ) -> Result<Vec<CaptionedPlot>, PlotError> {
+        let mut rows = self.rows(scheme, results).unwrap_or_default();
         rows.retain(|row| row.label.starts_with("grid"));
         let Some(error) = values(&rows, "error").first().cloned() else { return Ok(Vec::new()) };
         rows.retain(|row| place(row, "error") == error);
@@ -105,7 +110,7 @@ fn values(rows: &[Fault], name: &str) -> Vec<String> {
 }
 
 /// "0.97 / 0.31", goodput and p95 delay relative to the plain ones, with a mark if the rule is violated.
-fn matrix(title: &str, rows: &[&Fault]) -> Figures {
+fn matrix(title: &str, rows: &[&Fault]) -> FigureTable {
     let all: Vec<Fault> = rows.iter().map(|row| (*row).clone()).collect();
     let (delays, periods) = (values(&all, "delay"), values(&all, "period"));
     let mut head = vec![("late by".to_owned(), String::new())];
@@ -123,10 +128,10 @@ fn matrix(title: &str, rows: &[&Fault]) -> Figures {
     };
     let rows = delays.iter().map(line).collect();
     let title = format!("{title}: goodput once the fallback time is over / p95 delay, over the plain ones");
-    Figures { title, head, rows, report_only: false }
+    FigureTable { title, head, rows, report_only: false }
 }
 
-fn list(title: String, rows: &[Fault]) -> Figures {
+fn list(title: String, rows: &[Fault]) -> FigureTable {
     let rate = Quantity::Rate.unit(rows.iter().map(|row| row.goodput));
     let time = Quantity::Time.unit(rows.iter().map(|row| row.delay));
     let head = [
@@ -166,5 +171,5 @@ fn list(title: String, rows: &[Fault]) -> Figures {
         [whole].into_iter().chain(row.parts.iter().map(part)).collect::<Vec<_>>()
     });
     let head = head.map(|(title, unit)| (title.to_owned(), unit.to_owned())).to_vec();
-    Figures { title, head, rows: rows.collect(), report_only: false }
+    FigureTable { title, head, rows: rows.collect(), report_only: false }
 }

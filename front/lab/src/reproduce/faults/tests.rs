@@ -20,19 +20,23 @@ fn run(rate: f64, fails: bool) -> RunResult {
     run
 }
 
-fn cells(fails: bool) -> Cells {
-    let mut cells = Cells::default();
+fn results(fails: bool) -> Results {
+    let mut results = Results::default();
     for drop in ["1", "2"] {
         let of_drop = [("drop", drop)];
         let places = |pairs: &[(&str, &str)]| -> Values {
             let all = pairs.iter().chain(&of_drop);
             all.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
-        cells.enter("plain", &format!("plain drop {drop}"), Ok(Cell::new(places(&[]), run(100.0, false))));
+        results.enter(
+            "plain",
+            &format!("plain drop {drop}"),
+            Ok(PlayedRun::new(places(&[]), run(100.0, false))),
+        );
         let own = places(&[("from", "5s"), ("period", "8ms")]);
-        cells.enter("own", &format!("stopped drop {drop}"), Ok(Cell::new(own, run(100.0, fails))));
+        results.enter("own", &format!("stopped drop {drop}"), Ok(PlayedRun::new(own, run(100.0, fails))));
     }
-    cells
+    results
 }
 
 fn faults() -> Faults {
@@ -42,7 +46,7 @@ fn faults() -> Faults {
 
 #[test]
 fn permanently_halved_goodput_breaks_the_rule() {
-    let row = &faults().rows("own", &cells(true)).unwrap()[0];
+    let row = &faults().rows("own", &results(true)).unwrap()[0];
     assert_eq!(row.label, "stopped");
     assert!((row.ratio - 0.75).abs() < 1e-9 && (row.after - 0.5).abs() < 1e-9, "{row:?}");
     // The mean over a second is below 0.9 from 0.2 s after the change on.
@@ -51,7 +55,7 @@ fn permanently_halved_goodput_breaks_the_rule() {
     let whole = Fault { delay_ratio: 0.5, parts: Vec::new(), ..row.clone() };
     assert!(!whole.breaks(), "half of the delay excuses it");
     assert!(Fault { goodput_alone: true, ..whole }.breaks(), "unless goodput alone counts");
-    let broken = |fails| faults().broken(&["own".to_owned()], &cells(fails)).unwrap().value;
+    let broken = |fails| faults().broken(&["own".to_owned()], &results(fails)).unwrap().value;
     assert_eq!((broken(true), broken(false)), (1.0, 0.0));
 }
 
@@ -75,15 +79,15 @@ fn interrupted_reports_are_judged_per_segment() {
         run
     };
     let judge = |rates, delays| {
-        let mut cells = Cells::default();
+        let mut results = Results::default();
         let places = |pairs: &[(&str, &str)]| -> Values {
             pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
-        let plain = Cell::new(places(&[("drop", "1")]), run([100.0; 3], [0.8; 3]));
-        cells.enter("plain", "none drop 1", Ok(plain));
+        let plain = PlayedRun::new(places(&[("drop", "1")]), run([100.0; 3], [0.8; 3]));
+        results.enter("plain", "none drop 1", Ok(plain));
         let own = places(&[("drop", "1"), ("from", "4s"), ("until", "7s"), ("period", "8ms")]);
-        cells.enter("own", "stopped drop 1", Ok(Cell::new(own, run(rates, delays))));
-        faults().rows("own", &cells).unwrap().remove(0)
+        results.enter("own", "stopped drop 1", Ok(PlayedRun::new(own, run(rates, delays))));
+        faults().rows("own", &results).unwrap().remove(0)
     };
     let row = judge([60.0, 100.0, 60.0], [0.1, 0.8, 0.1]);
     let labels: Vec<&str> = row.parts.iter().map(|part| part.label.as_str()).collect();

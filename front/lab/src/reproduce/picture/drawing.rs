@@ -1,10 +1,10 @@
 //! From the numbers of a picture to its marks.
 
-use super::super::cells::Cells;
 use super::super::experiment::Experiment;
+use super::super::figure_table::FigureTable;
 use super::super::measured::ModelPlots;
 use super::super::picture_spec::{AxisSpec, Form, PictureSpec, Published, SeriesSpec};
-use super::super::tables::Figures;
+use super::super::results::Results;
 use super::values::{self, Value};
 use crate::plot::{Colour, GREY, Mark, Palette, PlotError, Swatch};
 
@@ -20,16 +20,16 @@ pub struct Picture {
     /// Whether it takes the full width of the page.
     pub wide: bool,
     /// Its values, if they are few enough to be read.
-    pub values: Option<Figures>,
+    pub values: Option<FigureTable>,
 }
 
 /// The pictures of an experiment, without those that have neither runs nor published values.
-pub fn pictures(experiment: &Experiment, cells: &Cells) -> Result<Vec<Picture>, PlotError> {
+pub fn pictures(experiment: &Experiment, results: &Results) -> Result<Vec<Picture>, PlotError> {
     let labels = experiment.pictures.iter().flat_map(|picture| &picture.series);
     let palette = Palette::of(labels.map(|series| series.label.as_str()));
     let drawn = experiment.pictures.iter().map(|spec| match &spec.model {
-        Some(model) => of_model(spec, (cells.models().plots)(model)),
-        None => Ok(picture(experiment, spec, cells, &palette)?.into_iter().collect()),
+        Some(model) => of_model(spec, (results.models().plots)(model)),
+        None => Ok(picture(experiment, spec, results, &palette)?.into_iter().collect()),
     });
     Ok(drawn.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
@@ -49,7 +49,7 @@ fn of_model(spec: &PictureSpec, plots: Option<ModelPlots>) -> Result<Vec<Picture
 fn picture(
     experiment: &Experiment,
     spec: &PictureSpec,
-    cells: &Cells,
+    results: &Results,
     palette: &Palette,
 ) -> Result<Option<Picture>, PlotError> {
     let mut drawing = Drawing::new(spec);
@@ -60,12 +60,16 @@ fn picture(
             (false, _) => palette.colour(&series.label),
         };
         match spec.form {
-            Form::Time => drawing.over_time(series, colour, cells, spec.series.len()),
-            Form::Lines => drawing.over_place(series, colour, cells),
-            Form::Bars => drawing.bars(experiment, series, index, colour, cells),
-            Form::Box => drawing.boxes(series, index, colour, cells),
-            Form::Cdf => drawing.distribution(series, colour, cells),
-            Form::Scatter => drawing.scatter(series, colour, cells),
+            Form::Time => drawing.over_time(series, colour, results, spec.series.len()),
+            Form::Lines => drawing.over_place(series, colour, results),
+            Form::Bars => {
+                let found = values::of_groups(experiment, spec, series, results);
+                drawing.bars(series, index, colour, &found);
+            }
+            Form::Histogram => drawing.bars(series, index, colour, &values::counts(spec, series, results)),
+            Form::Box => drawing.boxes(series, index, colour, results),
+            Form::Cdf => drawing.distribution(series, colour, results),
+            Form::Scatter => drawing.scatter(series, colour, results),
             // It draws itself.
             Form::Model => {}
         }
@@ -108,10 +112,10 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn over_time(&mut self, series: &SeriesSpec, colour: Colour, cells: &Cells, all: usize) {
+    fn over_time(&mut self, series: &SeriesSpec, colour: Colour, results: &Results, all: usize) {
         let show = series.show.or(&self.spec.show);
         let lines: Vec<_> =
-            series.of.0.iter().flat_map(|name| values::over_time(cells, name, &show)).collect();
+            series.of.0.iter().flat_map(|name| values::over_time(results, name, &show)).collect();
         let several = lines.len() > 1;
         let inside = |at: f64| self.spec.x.range.is_none_or(|[low, high]| (low..=high).contains(&at));
         let (scale, _) = self.scale;
@@ -140,14 +144,14 @@ impl<'a> Drawing<'a> {
         self.published_points(series, colour);
     }
 
-    fn over_place(&mut self, series: &SeriesSpec, colour: Colour, cells: &Cells) {
+    fn over_place(&mut self, series: &SeriesSpec, colour: Colour, results: &Results) {
         let show = series.show.or(&self.spec.show);
         let place = self.spec.x.place.as_deref().unwrap_or_default();
         let per = self.spec.x.per.unwrap_or(1.0);
         let names = &series.of.0;
         let found: Vec<(f64, Value)> = names
             .iter()
-            .flat_map(|name| values::over_place(cells, name, place, &show, self.spec.intervals))
+            .flat_map(|name| values::over_place(results, name, place, &show, self.spec.intervals))
             .map(|(x, value)| (x / per, value))
             .collect();
         if found.is_empty() {
@@ -177,15 +181,8 @@ impl<'a> Drawing<'a> {
         self.published_points(series, colour);
     }
 
-    fn bars(
-        &mut self,
-        experiment: &Experiment,
-        series: &SeriesSpec,
-        index: usize,
-        colour: Colour,
-        cells: &Cells,
-    ) {
-        let found = values::of_groups(experiment, self.spec, series, cells);
+    /// A bar for each group, with these values.
+    fn bars(&mut self, series: &SeriesSpec, index: usize, colour: Colour, found: &[Value]) {
         if found.iter().any(|value| value.mean.is_finite()) {
             self.legend.push((series.label.clone(), colour, Swatch::Patch));
         }
@@ -218,16 +215,16 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn boxes(&mut self, series: &SeriesSpec, index: usize, colour: Colour, cells: &Cells) {
+    fn boxes(&mut self, series: &SeriesSpec, index: usize, colour: Colour, results: &Results) {
         let show = series.show.or(&self.spec.show);
         for (group, name) in series.of.0.iter().enumerate() {
-            let function = values::distribution(cells, name, &show);
+            let function = values::distribution(results, name, &show);
             let percentiles = [0.05, 0.25, 0.5, 0.75, 0.95].map(|share| values::quantile(&function, share));
             if percentiles[2].is_finite() {
                 self.marks.push(Mark::Box { colour, span: self.slot(group, index), percentiles });
             }
             if let Some(name) = self.spec.x.names.get(group) {
-                let runs = values::runs(cells, &series.of.0[group], &show.only).len();
+                let runs = values::runs(results, &series.of.0[group], &show.only).len();
                 let median = Value { mean: percentiles[2], ends: None, runs };
                 let published = match &series.published {
                     Published::Values(values) => values.get(group).copied().unwrap_or(f64::NAN),
@@ -244,10 +241,10 @@ impl<'a> Drawing<'a> {
         self.legend.push((series.label.clone(), colour, Swatch::Patch));
     }
 
-    fn distribution(&mut self, series: &SeriesSpec, colour: Colour, cells: &Cells) {
+    fn distribution(&mut self, series: &SeriesSpec, colour: Colour, results: &Results) {
         let show = series.show.or(&self.spec.show);
         for name in &series.of.0 {
-            let function = values::distribution(cells, name, &show);
+            let function = values::distribution(results, name, &show);
             if function.is_empty() {
                 continue;
             }
@@ -260,7 +257,7 @@ impl<'a> Drawing<'a> {
         self.published_points(series, colour);
     }
 
-    fn scatter(&mut self, series: &SeriesSpec, colour: Colour, cells: &Cells) {
+    fn scatter(&mut self, series: &SeriesSpec, colour: Colour, results: &Results) {
         let (right, up) = (&self.spec.x.show, series.show.or(&self.spec.show));
         let mut points = Vec::new();
         // A single dot has its name beside it.
@@ -268,7 +265,7 @@ impl<'a> Drawing<'a> {
         for (index, name) in series.of.0.iter().enumerate() {
             let mut right = right.clone();
             right.flows = right.flows.or_else(|| up.flows.clone());
-            let value = |show| Value::of(&values::of_runs(cells, name, show), self.spec.intervals);
+            let value = |show| Value::of(&values::of_runs(results, name, show), self.spec.intervals);
             let [x, y] = [&right, &up].map(value);
             if !x.mean.is_finite() || !y.mean.is_finite() {
                 continue;

@@ -1,7 +1,7 @@
 //! The axes, the caption and the table of a picture, once all of its marks are known.
 
+use super::super::figure_table::FigureTable;
 use super::super::picture_spec::{AxisSpec, Form, SeriesSpec};
-use super::super::tables::Figures;
 use super::drawing::{Drawing, half};
 use crate::plot::{Axis, Frame, GREY, Mark, MarkPlot, Swatch};
 
@@ -120,7 +120,7 @@ impl Drawing<'_> {
     }
 
     /// The drawn values; `None` if they are too many to be read.
-    pub(super) fn table(&self) -> Option<Figures> {
+    pub(super) fn table(&self) -> Option<FigureTable> {
         let unit = self.spec.y.unit().1;
         let rows: Vec<_> =
             self.rows.iter().filter(|row| row.3.mean.is_finite() || !row.2.is_empty()).collect();
@@ -144,6 +144,6 @@ impl Drawing<'_> {
             row
         });
         let title = self.spec.y.title.clone();
-        Some(Figures { title, head, rows: rows.collect(), report_only: true })
+        Some(FigureTable { title, head, rows: rows.collect(), report_only: true })
     }
 }

@@ -2,10 +2,10 @@
 
 use ranpace_sim::{Distribution, FlowResult, RunResult, Series};
 
-use super::super::cells::{Cell, Cells};
 use super::super::experiment::{Experiment, Values};
 use super::super::picture_spec::{PictureSpec, Samples, SeriesSpec, Show, criterion, scheme};
-use crate::figure::of_group;
+use super::super::results::{PlayedRun, Results};
+use crate::figure::{Flows, Scope, Window, of_group};
 use crate::report::extract::{self, Points};
 use crate::stats;
 
@@ -34,11 +34,11 @@ impl Value {
 }
 
 /// The runs of "scheme" or "scheme@group" whose places have these values.
-pub fn runs<'a>(cells: &'a Cells, name: &str, only: &Values) -> Vec<&'a Cell> {
+pub fn runs<'a>(results: &'a Results, name: &str, only: &Values) -> Vec<&'a PlayedRun> {
     let (scheme, group) = name.split_once('@').unwrap_or((name, ""));
-    let points = cells.group(scheme, group);
-    let found = points.into_iter().filter_map(|point| cells.at(scheme, point).ok());
-    found.filter(|cell| only.iter().all(|(place, value)| cell.places.get(place) == Some(value))).collect()
+    let points = results.group(scheme, group);
+    let found = points.into_iter().filter_map(|point| results.at(scheme, point).ok());
+    found.filter(|run| only.iter().all(|(place, value)| run.places.get(place) == Some(value))).collect()
 }
 
 /// One value for each group of bars.
@@ -46,19 +46,35 @@ pub fn of_groups(
     experiment: &Experiment,
     spec: &PictureSpec,
     series: &SeriesSpec,
-    cells: &Cells,
+    results: &Results,
 ) -> Vec<Value> {
     let show = series.show.or(&spec.show);
-    let measured = series.of.0.iter().map(|name| Value::of(&of_runs(cells, name, &show), spec.intervals));
-    let judged = series.criteria.iter().map(|name| of_criterion(experiment, name, cells));
+    let measured = series.of.0.iter().map(|name| Value::of(&of_runs(results, name, &show), spec.intervals));
+    let judged = series.criteria.iter().map(|name| of_criterion(experiment, name, results));
     measured.chain(judged).collect()
 }
 
+/// How many of a figure's values, over all runs, are 1, 2, ...: one for each group, the last one with all larger values.
+pub fn counts(spec: &PictureSpec, series: &SeriesSpec, results: &Results) -> Vec<Value> {
+    let show = series.show.or(&spec.show);
+    let runs: Vec<&PlayedRun> = series.of.0.iter().flat_map(|name| runs(results, name, &show.only)).collect();
+    let mut counts = vec![0.0; spec.x.names.len()];
+    for run in &runs {
+        let scope = Scope::new(&run.result, &run.places, &Flows::All, Window::default());
+        let values = show.metric.and_then(|metric| metric.values(&scope).ok());
+        for value in values.into_iter().flatten() {
+            let group = (value as usize).clamp(1, counts.len()) - 1; // a histogram has groups
+            counts[group] += 1.0;
+        }
+    }
+    counts.into_iter().map(|mean| Value { mean, ends: None, runs: runs.len() }).collect()
+}
+
 /// A criterion's measured value, with its interval.
-fn of_criterion(experiment: &Experiment, name: &str, cells: &Cells) -> Value {
+fn of_criterion(experiment: &Experiment, name: &str, results: &Results) -> Value {
     let (id, part) = criterion(name);
     let found = experiment.criteria.iter().find(|criterion| criterion.id == id);
-    let parts = found.and_then(|found| Some(found.measure.as_ref()?.find(cells).ok()?.1));
+    let parts = found.and_then(|found| Some(found.measure.as_ref()?.find(results).ok()?.1));
     parts.and_then(|parts| parts.get(part).cloned()).map_or(Value::NONE, |part| {
         let ends = part.interval.filter(|(low, high)| low < high);
         Value { mean: part.value, ends, runs: 1 }
@@ -66,15 +82,15 @@ fn of_criterion(experiment: &Experiment, name: &str, cells: &Cells) -> Value {
 }
 
 /// The value of each run, or of each flow of each run.
-pub fn of_runs(cells: &Cells, name: &str, show: &Show) -> Vec<f64> {
+pub fn of_runs(results: &Results, name: &str, show: &Show) -> Vec<f64> {
     let own: Vec<f64> =
-        runs(cells, name, &show.only).into_iter().flat_map(|cell| of_cell(cell, show)).collect();
+        runs(results, name, &show.only).into_iter().flat_map(|run| of_cell(run, show)).collect();
     let less = show.less.unwrap_or(0.0);
     let Some(to) = &show.to else { return own.into_iter().map(|own| own - less).collect() };
     let group = name.split_once('@').map_or("", |(_, group)| group);
-    let others = runs(cells, &format!("{to}@{group}"), &show.only);
+    let others = runs(results, &format!("{to}@{group}"), &show.only);
     let mut below: Vec<f64> =
-        others.into_iter().flat_map(|cell| of_cell(cell, &as_divisor(cell, show))).collect();
+        others.into_iter().flat_map(|run| of_cell(run, &as_divisor(run, show))).collect();
     if below.len() != own.len() {
         below = vec![stats::mean(&below).unwrap_or(f64::NAN); own.len()];
     }
@@ -82,20 +98,21 @@ pub fn of_runs(cells: &Cells, name: &str, show: &Show) -> Vec<f64> {
 }
 
 /// The divisor: all flows if the other scheme has none of these, such as a flow alone.
-fn as_divisor(cell: &Cell, show: &Show) -> Show {
-    let has = |flows: &String| !of_group(&cell.run, flows).flows.is_empty();
+fn as_divisor(run: &PlayedRun, show: &Show) -> Show {
+    let has = |flows: &String| !of_group(&run.result, flows).flows.is_empty();
     Show { flows: show.flows.clone().filter(has), ..show.clone() }
 }
 
-fn of_cell(cell: &Cell, show: &Show) -> Vec<f64> {
+fn of_cell(run: &PlayedRun, show: &Show) -> Vec<f64> {
     let per = show.per.unwrap_or(1.0);
     let values = match (&show.flows, show.each_flow) {
         (None, None | Some(false)) => vec![match show.metric {
-            Some(metric) => cell.get(metric),
-            None => of_run(&cell.run, show),
+            Some(metric) => run.get(metric),
+            None => of_run(&run.result, show),
         }],
         (flows, each) => {
-            let chosen = flows.as_ref().map_or_else(|| cell.run.clone(), |name| of_group(&cell.run, name));
+            let chosen =
+                flows.as_ref().map_or_else(|| run.result.clone(), |name| of_group(&run.result, name));
             if each == Some(true) {
                 flows_apart(&chosen).iter().map(|run| of_run(run, show)).collect()
             } else {
@@ -170,18 +187,18 @@ fn function(mut values: Vec<f64>) -> Points {
 }
 
 /// The distribution function over all runs of a series: of its samples, or of the runs' figures.
-pub fn distribution(cells: &Cells, name: &str, show: &Show) -> Points {
+pub fn distribution(results: &Results, name: &str, show: &Show) -> Points {
     let per = show.per.unwrap_or(1.0);
     match (show.metric, show.samples) {
         (None, Some(samples)) => {
-            let chosen = runs(cells, name, &show.only).into_iter().map(|cell| match &show.flows {
-                Some(flows) => of_group(&cell.run, flows),
-                None => cell.run.clone(),
+            let chosen = runs(results, name, &show.only).into_iter().map(|run| match &show.flows {
+                Some(flows) => of_group(&run.result, flows),
+                None => run.result.clone(),
             });
             let chosen: Vec<RunResult> = chosen.collect();
             samples.function(&chosen).into_iter().map(|(value, share)| (value / per, share)).collect()
         }
-        _ => function(of_runs(cells, name, show)),
+        _ => function(of_runs(results, name, show)),
     }
 }
 
@@ -197,17 +214,23 @@ fn mean_of(function: &[(f64, f64)]) -> f64 {
 }
 
 /// A value for each value of a place, in increasing order; a single one at NaN for a scheme that does not have it.
-pub fn over_place(cells: &Cells, name: &str, place: &str, show: &Show, intervals: bool) -> Vec<(f64, Value)> {
+pub fn over_place(
+    results: &Results,
+    name: &str,
+    place: &str,
+    show: &Show,
+    intervals: bool,
+) -> Vec<(f64, Value)> {
     let mut points: Vec<(f64, Vec<f64>)> = Vec::new();
-    let below = |cell: &Cell| {
+    let below = |run: &PlayedRun| {
         let to = show.to.as_ref()?;
-        let same = runs(cells, to, &show.only).into_iter().find(|other| same_point(cell, other))?;
+        let same = runs(results, to, &show.only).into_iter().find(|other| same_point(run, other))?;
         of_cell(same, &as_divisor(same, show)).first().copied()
     };
-    for cell in runs(cells, name, &show.only) {
-        let at = cell.number(place).unwrap_or(f64::NAN);
-        let divisor = if show.to.is_some() { below(cell).unwrap_or(f64::NAN) } else { 1.0 };
-        let values = of_cell(cell, show).into_iter().map(|value| value / divisor - show.less.unwrap_or(0.0));
+    for run in runs(results, name, &show.only) {
+        let at = run.number(place).unwrap_or(f64::NAN);
+        let divisor = if show.to.is_some() { below(run).unwrap_or(f64::NAN) } else { 1.0 };
+        let values = of_cell(run, show).into_iter().map(|value| value / divisor - show.less.unwrap_or(0.0));
         let same = |known: &f64| *known == at || (known.is_nan() && at.is_nan());
         match points.iter_mut().find(|(known, _)| same(known)) {
             Some((_, own)) => own.extend(values),
@@ -219,15 +242,15 @@ pub fn over_place(cells: &Cells, name: &str, place: &str, show: &Show, intervals
 }
 
 /// Whether two runs differ in nothing but their schemes' own values.
-fn same_point(one: &Cell, other: &Cell) -> bool {
-    let drop = |cell: &Cell, place: &str| cell.places.get(place).cloned();
-    one.run.seed == other.run.seed
+fn same_point(one: &PlayedRun, other: &PlayedRun) -> bool {
+    let drop = |run: &PlayedRun, place: &str| run.places.get(place).cloned();
+    one.result.seed == other.result.seed
         && ["drop", "seed", "label", "rtt", "size"].iter().all(|place| drop(one, place) == drop(other, place))
 }
 
 /// A column over the time of the first run of a series: the sum over its flows, or a line for each, with its name.
-pub fn over_time(cells: &Cells, name: &str, show: &Show) -> Vec<(String, Points)> {
-    let Some(cell) = runs(cells, name, &show.only).first().copied() else { return Vec::new() };
+pub fn over_time(results: &Results, name: &str, show: &Show) -> Vec<(String, Points)> {
+    let Some(run) = runs(results, name, &show.only).first().copied() else { return Vec::new() };
     let Some(column) = &show.column else { return Vec::new() };
     let of = |series: &Series| {
         let mut points = extract::column(series, column);
@@ -235,14 +258,14 @@ pub fn over_time(cells: &Cells, name: &str, show: &Show) -> Vec<(String, Points)
         show.smooth.map_or_else(|| points.clone(), |window| smoothed(&points, window))
     };
     if let Some(link) = &show.link {
-        let found = cell.run.links.iter().filter(|own| own.name == *link);
+        let found = run.result.links.iter().filter(|own| own.name == *link);
         return found.map(|own| (own.name.clone(), of(&own.series))).collect();
     }
     if let Some(user) = &show.user {
-        let found = cell.run.users.iter().filter(|own| own.name == *user);
+        let found = run.result.users.iter().filter(|own| own.name == *user);
         return found.map(|own| (own.name.clone(), of(&own.series))).collect();
     }
-    let chosen = show.flows.as_ref().map_or_else(|| cell.run.clone(), |flows| of_group(&cell.run, flows));
+    let chosen = show.flows.as_ref().map_or_else(|| run.result.clone(), |flows| of_group(&run.result, flows));
     let lines = extract::flows(&chosen).into_iter().map(|flow| (flow.name.clone(), of(&flow.series)));
     let lines: Vec<(String, Points)> = lines.collect();
     if show.each_flow == Some(true) || lines.len() < 2 {

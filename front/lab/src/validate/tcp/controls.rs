@@ -25,6 +25,10 @@ const ANYWHERE: [Tested; 4] = [
 /// Those whose receiver goes by the grants of its modem: in cells alone.
 const IN_CELLS: [Tested; 2] =
     [Tested { name: "dcic", text: "dcic:report=exp" }, Tested { name: "cqic-s", text: "cqic-s:report=exp" }];
+/// Those that go by what a modem, the edge's feed or a PEP tells the sender: in [`told`] alone.
+const SIGMA: Tested = Tested { name: "sigma", text: "sigma" };
+const MELD: Tested = Tested { name: "cubic+meld-me", text: "cubic+meld-me" };
+const MDCC: Tested = Tested { name: "mdcc", text: "mdcc" };
 /// What the kernel has itself, at the side of a control.
 const RIVAL: Tested = Tested { name: "cubic", text: "cubic" };
 /// Rates of the link, Mbit/s.
@@ -52,7 +56,7 @@ const QUICK: [&str; 10] = [
 
 /// All rows; `quick` chooses some.
 pub fn rows(quick: bool) -> Vec<Row> {
-    let mut all = [alone(), lossy(), together(), recorded(), cells()].concat();
+    let mut all = [alone(), lossy(), together(), recorded(), cells(), told()].concat();
     if quick {
         all.retain(|row| QUICK.contains(&row.name.as_str()));
     }
@@ -140,6 +144,51 @@ fn cells() -> Vec<Row> {
     lte.chain(nr).collect()
 }
 
+/// One flow of each control whose sender is told something: SIGMA uploads to a server at 10 ms and hears its modem; MELD hears the edge's
+/// reports each 8 ms, behind wires of 20 ms that lose one data packet in 200; Multi-Domain control hears a PEP behind 20 ms of wire.
+fn told() -> Vec<Row> {
+    let user = |preset: &str, place: u64| {
+        format!(
+            "[[cell]]\nname = \"cell\"\nhost = \"mast\"\npreset = \"{preset}\"\n\n[[user]]\nname = \"phone\"\nposition = [{place}, 0]\n\n"
+        )
+    };
+    let wire = |name: &str, from: &str, to: &str, delay: &str, more: &str| {
+        format!(
+            "[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"unlimited\"\ndelay = \"{delay}\"\n{more}duplex = true\n\n"
+        )
+    };
+    let row = |name: &str, text: String| Row {
+        name: name.to_owned(),
+        text: head() + &text,
+        figures: Figures::Bulk,
+        needs: None,
+    };
+    let upload = SIGMA
+        .flow(RADIO_TARGET, "")
+        .replace("from = \"server\"\nto = \"phone\"", "from = \"phone\"\nto = \"server\"");
+    vec![
+        row(
+            "sigma LTE upload",
+            wire("core", "server", "mast", "10.057ms", "") + &user("lte", 200) + "[modem]\n\n" + &upload,
+        ),
+        row(
+            "cubic+meld-me LTE cell, 0.5 % lost",
+            wire("core", "server", "mast", "20.057ms", "loss = {loss}\n")
+                + &user("meld-oai", 300)
+                + "[rnis]\nperiod = \"8ms\"\n\n"
+                + &MELD.flow(RADIO_TARGET, ""),
+        ),
+        row(
+            "mdcc LTE cell behind a PEP",
+            wire("core", "server", "edge", "20.057ms", "")
+                + &wire("hop", "edge", "mast", "1.057ms", "")
+                + &user("lte", 300)
+                + "[[pep]]\nhost = \"edge\"\n\n"
+                + &MDCC.flow(RADIO_TARGET, ""),
+        ),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::grid::tests::assert_rows;
@@ -147,7 +196,7 @@ mod tests {
 
     #[test]
     fn grid_has_distinct_rows_and_every_row_is_a_valid_scenario() {
-        assert_rows(&rows(false), 40);
+        assert_rows(&rows(false), 43);
         assert_eq!(rows(true).len(), QUICK.len(), "the rows of --quick are all in the grid");
     }
 }

@@ -39,12 +39,19 @@ pub enum Grid {
 }
 
 impl Grid {
-    /// Its rows, those of `--quick` alone if so.
-    fn rows(self, quick: bool) -> Vec<Row> {
-        match self {
+    /// Its rows: those of `--quick` alone if so, and of these the ones whose name has one of the words, if there are any.
+    fn rows(self, quick: bool, only: &[String]) -> Result<Vec<Row>, TcpError> {
+        let all = match self {
             Self::Plain => grid::rows(quick),
             Self::Controls => controls::rows(quick),
+        };
+        let is_meant = |row: &Row| only.is_empty() || only.iter().any(|word| row.name.contains(word));
+        let (meant, others): (Vec<Row>, Vec<Row>) = all.into_iter().partition(is_meant);
+        if meant.is_empty() {
+            let names: Vec<String> = others.into_iter().map(|row| row.name).collect();
+            return Err(TcpError::NoRow { asked: only.join("\", \""), names: names.join("\n  ") });
         }
+        Ok(meant)
     }
 }
 
@@ -88,6 +95,8 @@ pub struct How<'a> {
     pub grid: Grid,
     /// The rows of `--quick`, once each.
     pub quick: bool,
+    /// Of these, only rows whose name has one of these words; all if there are none.
+    pub only: &'a [String],
     /// Concurrent emulations; 0 for one more than there are cores, at most 3.
     pub side_by_side: usize,
     /// The store of completed runs.
@@ -142,6 +151,14 @@ pub enum TcpError {
     /// A scenario of the grid was refused, which is a fault of ours or of a recording.
     #[error("{0}")]
     Scenario(#[from] ScenarioError),
+    /// There is no row of this name.
+    #[error("no row has {asked:?} in its name; the rows are:\n  {names}")]
+    NoRow {
+        /// What was asked for.
+        asked: String,
+        /// The rows there are.
+        names: String,
+    },
     /// Results could not be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -158,7 +175,7 @@ pub enum TcpError {
 /// Runs the grid and compares. The simulator's runs come first, because they would slow down the emulations.
 pub fn play(how: &How<'_>, traces: &mut TraceLibrary) -> Result<Found, TcpError> {
     let mut found = Found::default();
-    let (present, absent): (Vec<Row>, Vec<Row>) = (how.grid.rows(how.quick).into_iter())
+    let (present, absent): (Vec<Row>, Vec<Row>) = (how.grid.rows(how.quick, how.only)?.into_iter())
         .partition(|row| row.needs.is_none_or(|recording| traces.find(recording).is_ok()));
     found.skipped = absent.into_iter().map(|row| row.name).collect();
     let runs = if how.quick { 1 } else { RUNS };

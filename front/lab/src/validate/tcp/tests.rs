@@ -38,7 +38,15 @@ impl Kernel for Fake<'_> {
 fn found(store: &Store, slow: u32, more: u64) -> (Found, u32) {
     let kernel = Fake { store, slow, more, played: Mutex::default() };
     let stop = AtomicBool::new(false);
-    let how = How { grid: Grid::Plain, quick: true, side_by_side: 2, store, stop: &stop, kernel: &kernel };
+    let how = How {
+        grid: Grid::Plain,
+        quick: true,
+        only: &[],
+        side_by_side: 2,
+        store,
+        stop: &stop,
+        kernel: &kernel,
+    };
     let found = play(&how, &mut TraceLibrary::default()).unwrap();
     let times = kernel.played.lock().unwrap().values().sum();
     (found, times)
@@ -72,4 +80,19 @@ fn slow_machine_gives_no_rows_and_disagreement_fails() {
     assert!(slow.rows.is_empty() && !slow.is_enough());
     let (different, _) = found(&store, 0, 10);
     assert!(different.is_enough() && !different.agrees(), "{:?}", different.agreeing());
+}
+
+#[test]
+fn rows_are_chosen_by_words_of_their_names_and_an_unknown_word_says_which_there_are() {
+    let names = |only: &[&str]| {
+        let only: Vec<String> = only.iter().map(|&word| word.to_owned()).collect();
+        Grid::Controls.rows(false, &only).map(|rows| rows.into_iter().map(|row| row.name).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        names(&["cdbe recorded", "dcic LTE"]).unwrap(),
+        ["cdbe recorded LTE", "dcic LTE cell"],
+        "in the order of the grid"
+    );
+    let error = names(&["cdbe recorder"]).unwrap_err().to_string();
+    assert!(error.contains("cdbe recorder") && error.contains("\n  cdbev2 recorded LTE"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! What the profile `field` does differently from the published one.
+//! Tests of the rules in which the profile `field` differs from the published form.
 
 use super::*;
 

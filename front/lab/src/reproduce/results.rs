@@ -1,4 +1,4 @@
-//! The results of an experiment's runs: a cell for each scheme at each point.
+//! The results of an experiment: a played run for each scheme at each point.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use ranpace_sim::{Distribution, RunResult, Series};
 use super::measured::Models;
 use crate::figure::{Figure, Flows, Scope, Values, Window, place_number};
 
-/// Figures of one run.
+/// A run that was played, with its figures.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct PlayedRun {
     values: Vec<f64>,
     /// The values of its places.
     pub places: Values,
-    /// The run's results.
-    pub run: RunResult,
+    /// Its results.
+    pub result: RunResult,
 }
 
 /// Why a measurement has no value.
@@ -29,25 +29,25 @@ pub enum Absent {
     Nothing(String),
 }
 
-/// All cells. Points keep the order of the experiment.
+/// All played runs. Points keep the order of the experiment.
 #[derive(Clone, Debug)]
-pub struct Cells {
+pub struct Results {
     order: Vec<(String, String)>,
-    cells: BTreeMap<(String, String), Result<Arc<Cell>, Absent>>,
+    runs: BTreeMap<(String, String), Result<Arc<PlayedRun>, Absent>>,
     models: Models,
 }
 
-impl Default for Cells {
+impl Default for Results {
     fn default() -> Self {
         Self::new(Models::NONE)
     }
 }
 
-impl Cell {
+impl PlayedRun {
     /// Takes the figures from a run.
-    pub fn new(places: Values, run: RunResult) -> Self {
-        let scope = Scope::new(&run, &places, &Flows::All, Window::default());
-        Self { values: Figure::all().map(|figure| figure.single(&scope)).collect(), places, run }
+    pub fn new(places: Values, result: RunResult) -> Self {
+        let scope = Scope::new(&result, &places, &Flows::All, Window::default());
+        Self { values: Figure::all().map(|figure| figure.single(&scope)).collect(), places, result }
     }
 
     /// A figure of all flows but plain sources; NaN if there is none.
@@ -58,15 +58,15 @@ impl Cell {
     /// Without what is only needed to compute figures: distributions and series, which are most of a run.
     pub fn slim(mut self) -> Self {
         let none = |of: &mut Distribution| of.cdf = Vec::new();
-        for flow in &mut self.run.flows {
+        for flow in &mut self.result.flows {
             [&mut flow.rtt, &mut flow.queueing_delay].into_iter().for_each(none);
             flow.series = Series::default();
         }
-        for link in &mut self.run.links {
+        for link in &mut self.result.links {
             none(&mut link.queueing_delay);
             link.series = Series::default();
         }
-        self.run.users.iter_mut().for_each(|user| user.series = Series::default());
+        self.result.users.iter_mut().for_each(|user| user.series = Series::default());
         self
     }
 
@@ -83,10 +83,10 @@ impl Cell {
     }
 }
 
-impl Cells {
-    /// Without cells; measures and plots without runs are those of `models`.
+impl Results {
+    /// Without runs; measures and plots without runs are those of `models`.
     pub fn new(models: Models) -> Self {
-        Self { order: Vec::new(), cells: BTreeMap::new(), models }
+        Self { order: Vec::new(), runs: BTreeMap::new(), models }
     }
 
     /// Measures and plots without runs.
@@ -94,48 +94,48 @@ impl Cells {
         self.models
     }
 
-    /// Enters the result of a run, or the reason for its absence.
-    pub fn enter(&mut self, scheme: &str, point: &str, cell: Result<Cell, Absent>) {
+    /// Enters a run, or the reason for its absence.
+    pub fn enter(&mut self, scheme: &str, point: &str, run: Result<PlayedRun, Absent>) {
         let key = (scheme.to_owned(), point.to_owned());
         self.order.push(key.clone());
-        self.cells.insert(key, cell.map(Arc::new));
+        self.runs.insert(key, run.map(Arc::new));
     }
 
-    /// Enters the cell of one scheme also for another one, whose run would be the same.
+    /// Enters the run of one scheme also for another one, whose run would be the same.
     pub fn enter_same(&mut self, scheme: &str, as_well: &str, point: &str) {
-        let known = self.cells.get(&(scheme.to_owned(), point.to_owned())).cloned();
+        let known = self.runs.get(&(scheme.to_owned(), point.to_owned())).cloned();
         let key = (as_well.to_owned(), point.to_owned());
-        if let Some(cell) = known.filter(|_| scheme != as_well) {
+        if let Some(run) = known.filter(|_| scheme != as_well) {
             self.order.push(key.clone());
-            self.cells.insert(key, cell);
+            self.runs.insert(key, run);
         }
     }
 
-    /// The cell of a scheme at a point.
-    pub fn at(&self, scheme: &str, point: &str) -> Result<&Cell, Absent> {
-        match self.cells.get(&(scheme.to_owned(), point.to_owned())) {
-            Some(Ok(cell)) => Ok(cell),
+    /// The run of a scheme at a point.
+    pub fn at(&self, scheme: &str, point: &str) -> Result<&PlayedRun, Absent> {
+        match self.runs.get(&(scheme.to_owned(), point.to_owned())) {
+            Some(Ok(run)) => Ok(run),
             Some(Err(absent)) => Err(absent.clone()),
             None => Err(Absent::Nothing(format!("{scheme} is not played at {point}"))),
         }
     }
 
-    /// The same with the runs of some schemes replaced: `instead` maps the label of a scheme to that of the scheme whose cells are
+    /// The same with the runs of some schemes replaced: `instead` maps the label of a scheme to that of the scheme whose runs are
     /// used.
     pub fn instead(&self, instead: &BTreeMap<String, String>) -> Self {
-        let mut cells = Self::new(self.models);
+        let mut results = Self::new(self.models);
         for key in &self.order {
             let (scheme, point) = key;
-            let Some(cell) = self.cells.get(key) else { continue };
+            let Some(run) = self.runs.get(key) else { continue };
             let replaced = instead.iter().filter(|(_, new)| *new == scheme).map(|(old, _)| old);
             let kept = (!instead.contains_key(scheme)).then_some(scheme);
             for label in replaced.chain(kept) {
                 let key = (label.clone(), point.clone());
-                cells.order.push(key.clone());
-                cells.cells.insert(key, cell.clone());
+                results.order.push(key.clone());
+                results.runs.insert(key, run.clone());
             }
         }
-        cells
+        results
     }
 
     /// The points of a scheme.
@@ -159,13 +159,13 @@ impl Cells {
         keys.filter(move |(own, point)| *own == scheme && is_of(point))
     }
 
-    /// The cells of a scheme at all of its points. All of them must exist: missing ones are collected.
-    pub fn of(&self, scheme: &str) -> Result<Vec<(&str, &Cell)>, Absent> {
+    /// The results of a scheme at all of its points. All of them must exist: missing ones are collected.
+    pub fn of(&self, scheme: &str) -> Result<Vec<(&str, &PlayedRun)>, Absent> {
         let mut found = Vec::new();
         let mut missing = Vec::new();
         for point in self.points(scheme) {
             match self.at(scheme, point) {
-                Ok(cell) => found.push((point, cell)),
+                Ok(run) => found.push((point, run)),
                 Err(Absent::Trace(traces)) => missing.extend(traces),
                 Err(other) => return Err(other),
             }
@@ -178,16 +178,16 @@ impl Cells {
         if found.is_empty() { Err(Absent::Nothing(format!("{scheme} is not played"))) } else { Ok(found) }
     }
 
-    /// All existing cells.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &str, &Cell)> {
+    /// All existing results.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str, &PlayedRun)> {
         self.order.iter().filter_map(|key| {
-            let cell = self.cells.get(key)?.as_ref().ok()?;
-            Some((key.0.as_str(), key.1.as_str(), &**cell))
+            let run = self.runs.get(key)?.as_ref().ok()?;
+            Some((key.0.as_str(), key.1.as_str(), &**run))
         })
     }
 
     /// Whether a run was not finished.
     pub fn is_unfinished(&self) -> bool {
-        self.cells.values().any(|cell| matches!(cell, Err(Absent::Run)))
+        self.runs.values().any(|run| matches!(run, Err(Absent::Run)))
     }
 }

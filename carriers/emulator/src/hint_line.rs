@@ -1,9 +1,11 @@
-//! A line of radio information, as `ranpace emulate --hints` writes it: JSON, from outside, and checked.
+//! Reads the lines that `ranpace emulate --hints` writes (`hints.rs`): JSON from outside, of which each value is checked.
+//!
+//! [`HintLine::parse`] reads a line; it is either radio information on a user ([`RadioLine`]) or what a PEP has seen of a
+//! connection ([`PepLine`]).
 
 use std::net::SocketAddr;
 
 use ranpace_cc::RadioHint;
-use ranpace_kernel::PepSeen;
 use ranpace_phy::{Both, LteBandwidth};
 use ranpace_rnis::{CellInfo, Technology};
 use ranpace_units::{Bytes, Span, Time};
@@ -26,10 +28,33 @@ const LONGEST_TTI: f64 = 0.01;
 /// Oldest that a hint is taken to be: older ones say nothing either.
 const OLDEST: f64 = 60.0;
 
+/// What a line says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HintLine {
+    /// Radio information on a user.
+    Radio(RadioLine),
+    /// What a PEP has seen of a connection.
+    Pep(PepLine),
+}
+
+impl HintLine {
+    /// Reads a line without its end.
+    ///
+    /// # Errors
+    ///
+    /// It is not such a line, or a value is out of range: what was expected, and what was found.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        match PepLine::parse(text) {
+            Some(line) => line.map(Self::Pep),
+            None => RadioLine::parse(text).map(Self::Radio),
+        }
+    }
+}
+
 /// Where radio information is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+enum Origin {
     /// The edge's feed.
     Rnis,
     /// The device's modem, of its uplink and its channel.
@@ -45,16 +70,20 @@ pub struct PepLine {
     pub server: SocketAddr,
     /// The user's.
     pub user: SocketAddr,
-    cumulative: u32,
-    ranges: Vec<(u32, u32)>,
+    /// TCP's sequence number below which all passed; with `new_epoch`, what is below is unknown.
+    pub cumulative: u32,
+    /// What passed above: first sequence number, and one past the last; at most eight.
+    pub ranges: Vec<(u32, u32)>,
     hold_s: f64,
-    marked: Option<u32>,
-    new_epoch: bool,
+    /// Packets with a congestion mark.
+    pub marked: Option<u32>,
+    /// The PEP counts anew.
+    pub new_epoch: bool,
 }
 
 impl PepLine {
     /// Reads one without its end; `None` if it is no line of a PEP.
-    pub fn parse(text: &[u8]) -> Option<Result<Self, String>> {
+    fn parse(text: &[u8]) -> Option<Result<Self, String>> {
         #[derive(Deserialize)]
         struct Tag<'a> {
             source: &'a str,
@@ -77,22 +106,16 @@ impl PepLine {
         })
     }
 
-    /// As the control is told of it.
-    pub fn seen(&self) -> PepSeen {
-        PepSeen {
-            cumulative: self.cumulative,
-            ranges: self.ranges.clone(),
-            hold: Span::from_secs_f64(self.hold_s),
-            marked: self.marked.map(u64::from),
-            new_epoch: self.new_epoch,
-        }
+    /// From the newest packet's arrival at the PEP to the report, at most 60 s.
+    pub fn hold(&self) -> Span {
+        Span::from_secs_f64(self.hold_s)
     }
 }
 
 /// A direction of the radio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+enum Way {
     /// To the device.
     Downlink,
     /// From the device.
@@ -156,11 +179,10 @@ enum RawTechnology {
 
 /// Content of a line.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct RadioLine {
     /// The device, by its name in the feed.
     pub user: String,
-    /// The source.
-    pub origin: Origin,
+    origin: Origin,
     /// Age of the measurement when the line came.
     pub age: Span,
     way: Way,
@@ -168,9 +190,9 @@ pub struct Line {
     hint: RadioHint,
 }
 
-impl Line {
+impl RadioLine {
     /// Reads one without its end. The error says what was expected, and what was found.
-    pub fn parse(text: &[u8]) -> Result<Self, String> {
+    fn parse(text: &[u8]) -> Result<Self, String> {
         let raw: Raw = serde_json::from_slice(text)
             .map_err(|error| format!("expected a line as `ranpace emulate --hints` writes it: {error}"))?;
         let within = |what: &str, value: f64, least: f64, most: f64| {
@@ -286,14 +308,14 @@ mod tests {
 
     #[test]
     fn a_grant_and_a_quality_are_hints_for_receivers_and_the_edges_reports_are_not() {
-        let line = Line::parse(GRANT.as_bytes()).expect("it is right");
+        let line = RadioLine::parse(GRANT.as_bytes()).expect("it is right");
         assert_eq!((line.user.as_str(), line.age), ("phone", Span::from_millis(250)));
         let hint = line.for_receivers(Time::from_millis(7)).expect("a grant");
         assert_eq!((hint.tbs_bits, hint.granted, hint.cell, hint.cqi), (Some(18_336), 25.0, 25, None));
         assert_eq!((hint.measured_at, hint.tti), (Time::from_millis(7), Span::from_millis(1)));
         let of = |source: &str, cqi: &str| {
             let text = GRANT.replace("\"dci\"", source).replace("\"cqi\":null", cqi);
-            Line::parse(text.as_bytes()).expect("it is right").for_receivers(Time::ZERO)
+            RadioLine::parse(text.as_bytes()).expect("it is right").for_receivers(Time::ZERO)
         };
         assert!(
             of("\"modem\"", "\"cqi\":7").is_some_and(|hint| hint.cqi == Some(7) && hint.tbs_bits.is_none())
@@ -302,7 +324,7 @@ mod tests {
         assert_eq!(of("\"rnis\"", "\"cqi\":7"), None);
         // From the future: it is as old as its arrival.
         let future = GRANT.replace("2.25", "99.0");
-        assert_eq!(Line::parse(future.as_bytes()).expect("it is right").age, Span::ZERO);
+        assert_eq!(RadioLine::parse(future.as_bytes()).expect("it is right").age, Span::ZERO);
     }
 
     #[test]
@@ -311,9 +333,8 @@ mod tests {
             "ranges":[[9,12]],"hold_s":0.001,"marked":3,"new_epoch":false}"#;
         let line = PepLine::parse(text.as_bytes()).expect("a PEP's").expect("it is right");
         assert_eq!((line.server.port(), line.user.is_ipv6()), (5201, true));
-        let seen = line.seen();
-        assert_eq!((seen.cumulative, &seen.ranges[..], seen.marked), (7, &[(9, 12)][..], Some(3)));
-        assert_eq!(seen.hold, Span::from_millis(1));
+        assert_eq!((line.cumulative, &line.ranges[..], line.marked), (7, &[(9, 12)][..], Some(3)));
+        assert_eq!(line.hold(), Span::from_millis(1));
         assert!(PepLine::parse(GRANT.as_bytes()).is_none() && PepLine::parse(b"{").is_none());
         for (what, with, expected) in [
             ("10.77.0.1:5201", "home", "socket address"),
@@ -353,14 +374,14 @@ mod tests {
         ] {
             let text = GRANT.replacen(what, with, 1);
             assert_ne!(text, GRANT, "{what}");
-            let error = Line::parse(text.as_bytes()).expect_err(with);
+            let error = RadioLine::parse(text.as_bytes()).expect_err(with);
             assert!(
                 error.contains(expected) || expected == "u8" || expected == "u32" || expected == "source",
                 "{with}: {error}"
             );
         }
         for text in [&b""[..], b"[]", b"null", b"\xff\xfe", b"{}"] {
-            assert!(Line::parse(text).is_err());
+            assert!(RadioLine::parse(text).is_err());
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::table::TextTable;
 
 /// A table of figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Figures {
+pub struct FigureTable {
     /// Its heading.
     pub title: String,
     /// Title and unit of each column; a unit may be empty.
@@ -17,7 +17,7 @@ pub struct Figures {
     pub report_only: bool,
 }
 
-impl Figures {
+impl FigureTable {
     /// For a terminal.
     pub fn text(&self) -> TextTable {
         let mut table = TextTable::new(self.head.clone());

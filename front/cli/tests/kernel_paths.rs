@@ -1,0 +1,95 @@
+//! Controls inside the kernel on paths that mark and reorder packets: each does as well as the kernel's own CUBIC. Where rights are
+//! missing this test says so and ends.
+#![cfg(all(target_os = "linux", feature = "kernel"))]
+#![allow(clippy::unwrap_used)] // a test may
+
+mod emulation;
+
+use ranpace_kernel::{Cgroup, Control, Loaded};
+
+use emulation::{folder_with, output, rights};
+
+/// 20 Mbit/s, 20 ms each way; the queue and the flow's options follow.
+const LINK: &str = r#"
+duration = "7s"
+
+[[link]]
+name = "down"
+from = "server"
+to = "phone"
+rate = "20Mbit/s"
+delay = "20ms"
+back = { rate = "20Mbit/s" }
+"#;
+const FLOW: &str = "\n[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic\"\n";
+/// Controls of which each has programs of its own; without feeds and proxies those that need them are CUBIC.
+const CONTROLS: [&str; 7] =
+    ["c2tcp:target=100ms", "newreno+c2tcp:target=100ms", "cdbe", "cdbev2", "cubic+meld-me", "sigma", "mdcc"];
+
+/// What a flow had.
+#[derive(Debug)]
+struct Flow {
+    /// Mbit/s.
+    goodput: f64,
+    /// 95th percentile of the RTT, seconds.
+    rtt: f64,
+    retransmitted: u64,
+}
+
+/// Plays a scenario whose flow has this control of ours at both ends; the kernel's CUBIC if there is none.
+fn play(scenario: &str, control: Option<&str>) -> Flow {
+    let Some(control) = control else { return play_named(scenario, "cubic") };
+    let loaded = Loaded::unnamed(&Control::parse(control).unwrap()).unwrap();
+    let cgroup = Cgroup::new().unwrap();
+    let _attached = loaded.attach(cgroup.path(), None).unwrap();
+    // The emulation is in it too.
+    cgroup.enter().unwrap();
+    let flow = play_named(scenario, loaded.name());
+    cgroup.leave().unwrap();
+    flow
+}
+
+/// Plays it with a control that the kernel has under this name.
+fn play_named(scenario: &str, name: &str) -> Flow {
+    let folder = folder_with(scenario);
+    // An emulation that is invalid, because the machine was too slow, has its flow all the same.
+    let (code, out, error) = output(folder.path(), &["scenario.toml", "--json", "--cc", name]);
+    let parsed: serde_json::Value =
+        serde_json::from_str(&out).unwrap_or_else(|_| panic!("{name}, exit {code:?}: {error}"));
+    let flow = &parsed["summary"]["flows"][0];
+    assert_eq!(flow["cc"], format!("kernel {name}"));
+    Flow {
+        goodput: flow["goodput_bit_s"].as_f64().unwrap() * 1e-6,
+        rtt: flow["rtt"]["p95_s"].as_f64().unwrap(),
+        retransmitted: flow["retransmitted_packets"].as_u64().unwrap(),
+    }
+}
+
+#[test]
+fn marks_in_place_of_losses_are_answered() {
+    let Some(_turn) = rights() else { return };
+    let queue = "queue = { kind = \"codel\", limit = \"1000 packets\", ecn = true }\n";
+    let scenario = [LINK, queue, FLOW, "ecn = true\n"].concat();
+    let plain = play(&scenario, None);
+    for control in CONTROLS {
+        let here = play(&scenario, Some(control));
+        println!("{control}: {here:?} beside {plain:?}");
+        assert!(here.goodput > 0.8 * plain.goodput, "{control}: {here:?} beside {plain:?}");
+        assert!(here.rtt < 1.5 * plain.rtt, "{control}: {here:?} beside {plain:?}");
+        // Slow start may overshoot into drops, nothing later does.
+        assert!(here.retransmitted < plain.retransmitted + 100, "{control}: {here:?} beside {plain:?}");
+    }
+}
+
+#[test]
+fn reordered_packets_that_were_taken_for_lost_cost_no_more_than_cubic() {
+    let Some(_turn) = rights() else { return };
+    let queue = "queue = { kind = \"droptail\", limit = \"200KB\" }\nreorder = { probability = 0.005, delay = \"30ms\" }\n";
+    let scenario = [LINK, queue, FLOW].concat();
+    let plain = play(&scenario, None);
+    for control in CONTROLS {
+        let here = play(&scenario, Some(control));
+        println!("{control}: {here:?} beside {plain:?}");
+        assert!(here.goodput > 0.8 * plain.goodput, "{control}: {here:?} beside {plain:?}");
+    }
+}
