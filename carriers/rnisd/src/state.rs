@@ -32,6 +32,8 @@ const DEFAULT_QCI: u8 = 9;
 const FIRST_ERAB: u32 = 5;
 /// A user that appears in a cell of another source within this time of leaving its cell is in handover. Ours.
 const HANDOVER: Span = Span::from_secs(1);
+/// A source that tells of a handover does so this soon after it told that the user left its cell. Ours.
+const TOLD: Span = Span::from_millis(20);
 /// Most cells and users; what comes beyond is refused and counted.
 const MOST_CELLS: usize = 1 << 12;
 const MOST_USERS: usize = 1 << 16;
@@ -365,7 +367,7 @@ impl State {
             let there: BTreeSet<u32> = slot.users.iter().map(|row| row.user).collect();
             let gone: Vec<u32> = cell.users.difference(&there).copied().collect();
             for user in gone {
-                self.detach(user, number, slot.time, happened);
+                self.detach(user, number, slot.time);
             }
         }
     }
@@ -403,7 +405,7 @@ impl State {
         }
     }
 
-    fn detach(&mut self, user: u32, cell: u16, now: Time, happened: &mut Vec<Happened>) {
+    fn detach(&mut self, user: u32, cell: u16, now: Time) {
         if let Some(Some(state)) = self.cells.get_mut(usize::from(cell)) {
             state.users.remove(&user);
             state.window.forget(user);
@@ -432,7 +434,7 @@ impl State {
             let state = self.user_mut(user);
             let (None, Some((_, since))) = (state.serving, state.last) else { continue };
             let is_awaited = are_several || state.handover.is_some();
-            if now <= if is_awaited { since + HANDOVER } else { since } {
+            if now <= since + if is_awaited { HANDOVER } else { TOLD } {
                 self.leaving.push(user);
             } else {
                 self.leave(user, now, happened);
@@ -443,8 +445,8 @@ impl State {
     /// A user without a cell has ended its connection.
     fn leave(&mut self, user: u32, now: Time, happened: &mut Vec<Happened>) {
         let state = self.user_mut(user);
-        let (bearers, s1) = (std::mem::take(&mut state.bearers), std::mem::take(&mut state.s1));
         let Some((cell, _)) = state.last.take() else { return };
+        let (bearers, s1) = (std::mem::take(&mut state.bearers), std::mem::take(&mut state.s1));
         state.handover = None;
         for (bearer, of) in bearers {
             self.release(user, cell, bearer, of.qci, now, happened);
@@ -510,7 +512,7 @@ impl State {
         let Event { time, cell, user, kind } = *event;
         match kind {
             EventKind::Attached => self.attach(user, cell, time, happened),
-            EventKind::Detached => self.detach(user, cell, time, happened),
+            EventKind::Detached => self.detach(user, cell, time),
             EventKind::BearerSetUp { bearer } => {
                 let default = BearerState { qci: DEFAULT_QCI, rates: None };
                 self.set_bearer(user, cell, bearer, default, true, time, happened);

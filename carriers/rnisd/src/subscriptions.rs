@@ -61,6 +61,8 @@ pub struct Entry {
     pub queue: Arc<Queue>,
     /// Whether its end was announced.
     pub noticed: AtomicBool,
+    /// The queue's reader when this revision began: a web socket of the revision before goes on as this one.
+    first_reader: AtomicU64,
     /// The records that were sent last, for subscriptions to changes.
     sent: Mutex<HashMap<(u8, String), TtiMeas>>,
 }
@@ -240,6 +242,7 @@ impl Entry {
             feed: kept.feed,
             queue,
             noticed: AtomicBool::new(false),
+            first_reader: AtomicU64::new(0),
             sent: Mutex::default(),
         })
     }
@@ -367,7 +370,6 @@ impl Subscriptions {
     /// Adds one, or puts it in the place of its older revision, whose delivery ends; returns the number of its queue's next reader.
     pub fn insert(&self, entry: Arc<Entry>) -> u64 {
         self.forget_pace(entry.id);
-        let reader = entry.queue.begin_reading();
         if let Some(records) = entry.records().filter(|_| entry.delivery != Delivery::Feed) {
             let period = Span::from_micros(records.period_us);
             let mut paces = self.paces();
@@ -381,8 +383,19 @@ impl Subscriptions {
                 }),
             }
         }
-        self.all.write().unwrap_or_else(PoisonError::into_inner).insert(entry.id, entry);
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let reader = entry.queue.begin_reading();
+        entry.first_reader.store(reader, Ordering::SeqCst);
+        all.insert(entry.id, entry);
         reader
+    }
+
+    /// The revision after this one, and its reader: for a web socket that nobody has replaced since.
+    pub fn next_revision(&self, entry: &Entry) -> Option<(Arc<Entry>, u64)> {
+        let next = self.get(entry.id)?;
+        let reader = next.first_reader.load(Ordering::SeqCst);
+        let goes_on = next.revision > entry.revision && next.delivery == entry.delivery;
+        (goes_on && next.queue.is_read_by(reader)).then_some((next, reader))
     }
 
     /// Removes one; `None` if there is none.

@@ -167,16 +167,21 @@ struct Acknowledged {
     ack: u64,
 }
 
-/// Sends notifications until the socket closes, the subscription ends, or another connection takes over.
-async fn serve_socket(api: Arc<Api>, entry: Arc<Entry>, reader: u64, mut socket: WebSocket) {
+/// Sends notifications until the socket closes, the subscription ends, or another connection takes over. When the subscription is
+/// changed, its notifications go on over the same socket.
+async fn serve_socket(api: Arc<Api>, mut entry: Arc<Entry>, mut reader: u64, mut socket: WebSocket) {
     let is_numbered =
         socket.protocol().and_then(|name| name.to_str().ok()).is_some_and(|name| name == NUMBERED);
     let core = &api.core;
     let mut sent = 0;
     let most = core.config.limits.write_time;
     loop {
-        if core.stop.is_cancelled() || !entry.queue.is_read_by(reader) {
+        if core.stop.is_cancelled() {
             break;
+        }
+        if !entry.queue.is_read_by(reader) {
+            let Some(next) = core.subscriptions.next_revision(&entry) else { break };
+            (entry, reader) = next;
         }
         // In the numbered form an item waits until it is acknowledged; otherwise until it is written.
         let next = match entry.queue.next() {

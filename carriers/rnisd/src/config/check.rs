@@ -466,4 +466,51 @@ mod tests {
         let keys: Vec<&str> = faults.faults.iter().map(|fault| fault.key.as_str()).collect();
         assert_eq!(keys, ["tls", "auth.keys", "source.replay"]);
     }
+
+    /// The keys of a table, as the parser names them when it meets an unknown one.
+    fn keys_of(table: &str) -> Vec<String> {
+        let error = toml_edit::de::from_str::<Config>(&format!("{table}\nno_such_key = 1")).unwrap_err();
+        let names = error.message().split('`').skip(3).step_by(2);
+        names.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_page_lists_every_key() {
+        let page = include_str!("../../../../docs/rnis-server.md");
+        let (_, rest) = page.split_once("<!-- keys: rnis-server -->").unwrap();
+        let (table, _) = rest.split_once("<!-- end of keys -->").unwrap();
+        let first_columns = table.lines().skip(3).filter_map(|line| line.split('|').nth(1));
+        let mut listed: Vec<&str> =
+            first_columns.flat_map(|column| column.split('`').skip(1).step_by(2)).collect();
+        let tables = [
+            "",
+            "[limits]",
+            "[tls]",
+            "[auth]",
+            "[[client]]",
+            "[[source]]",
+            "[callbacks]",
+            "[subscriptions]",
+            "[measures]",
+            "[mp1]",
+            "[log]",
+        ];
+        let mut known = Vec::new();
+        for table in tables {
+            let prefix = table.trim_matches(['[', ']']);
+            let keys = keys_of(table);
+            assert!(!keys.is_empty(), "{table}");
+            // Tables are listed by their keys.
+            let is_key = |key: &String| {
+                !table.is_empty() || !tables.iter().any(|of| of.trim_matches(['[', ']']) == key)
+            };
+            let name = |key: String| if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+            known.extend(keys.into_iter().filter(is_key).map(name));
+        }
+        // The feed has a page of its own.
+        known.retain(|key| key != "feed");
+        known.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(listed, known);
+    }
 }
