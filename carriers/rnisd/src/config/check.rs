@@ -130,9 +130,9 @@ fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The beginning of the line that a byte is on.
+/// The beginning of the line that a byte is on; the byte may be inside a character.
 fn begin_of_line(text: &str, at: usize) -> usize {
-    text[..at].rfind('\n').map_or(0, |before| before + 1)
+    text.as_bytes()[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |before| before + 1)
 }
 
 /// The key on the line of a byte, with its table.
@@ -155,7 +155,8 @@ fn key_at(text: &str, at: usize) -> String {
 /// Replaces what a fault is about by spaces, so that the rest can be read; false if nothing is left to replace.
 fn blank(text: &mut String, at: Range<usize>, whole_table: bool) -> bool {
     let begin = begin_of_line(text, at.start);
-    let mut end = text[at.end..].find('\n').map_or(text.len(), |rest| at.end + rest);
+    let mut end =
+        text.bytes().skip(at.end).position(|byte| byte == b'\n').map_or(text.len(), |rest| at.end + rest);
     if whole_table && text[begin..].starts_with('[') {
         end = text[end..].find("\n[").map_or(text.len(), |rest| end + rest);
     }
