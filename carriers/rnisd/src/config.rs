@@ -12,8 +12,7 @@ use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use crate::feed::FeedConfig;
-use crate::server::NamedSource;
-use crate::source::{Address, Lines, NotAnAddress, Replay, Srsran, SrsranCell, Update};
+use crate::source::{Address, Lines, NamedSource, NotAnAddress, Replay, Srsran, SrsranCell, Update};
 
 mod check;
 
@@ -459,7 +458,7 @@ impl serde::de::Visitor<'_> for Text {
 }
 
 /// A time with its unit.
-pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = deserializer.deserialize_str(Text("a time with its unit, such as \"10s\""))?;
     let span: Span = text.parse().map_err(serde::de::Error::custom)?;
     Ok(Duration::from_nanos(span.as_nanos()))

@@ -10,16 +10,15 @@ mod shared_memory;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ranpace_rnis::etsi::vendor::Transport;
 use ranpace_rnis::shared_table::Size;
+use ranpace_units::Span;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use self::datagrams::Datagrams;
 use self::shared_memory::SharedMemory;
-use crate::config::Config;
 use crate::feed_port::{FeedPort, FeedRefused, FeedScope, FeedSubscription};
 use crate::metrics::FeedMetrics;
 use crate::source::Update;
@@ -49,8 +48,8 @@ pub struct AmqpConfig {
     #[serde(default)]
     pub encoding: AmqpEncoding,
     /// Interval between two messages about a user.
-    #[serde(default = "amqp_period", deserialize_with = "crate::config::time")]
-    pub period: Duration,
+    #[serde(default = "amqp_period", deserialize_with = "span")]
+    pub period: Span,
 }
 
 /// Form of messages to a broker.
@@ -67,8 +66,8 @@ pub enum AmqpEncoding {
 fn exchange() -> String {
     "rnis".to_owned()
 }
-fn amqp_period() -> Duration {
-    Duration::from_millis(8)
+fn amqp_period() -> Span {
+    Span::from_millis(8)
 }
 
 /// The shared table in a file, for programs of the same host.
@@ -122,6 +121,11 @@ fn most() -> usize {
 }
 fn periods() -> usize {
     16
+}
+
+/// A time with its unit, such as "8ms".
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
 }
 
 /// Permissions, as in "0640".
@@ -198,8 +202,8 @@ struct Feed {
 /// # Errors
 ///
 /// The table cannot be written, or the address of datagrams is not there.
-pub fn from_config(config: &Config) -> Result<Option<Box<dyn FeedPort>>, String> {
-    let FeedConfig { table, datagrams, amqp } = &config.feed;
+pub fn from_config(config: &FeedConfig) -> Result<Option<Box<dyn FeedPort>>, String> {
+    let FeedConfig { table, datagrams, amqp } = config;
     if table.is_none() && datagrams.is_none() && amqp.is_none() {
         return Ok(None);
     }
@@ -277,6 +281,7 @@ impl FeedPort for Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn keys_have_defaults_and_wrong_values_are_refused() {

@@ -20,7 +20,7 @@ use ranpace_rnisd::feed::{AmqpConfig, AmqpEncoding, from_config};
 use ranpace_rnisd::metrics::SourceLabels;
 use ranpace_rnisd::server::Server;
 use ranpace_rnisd::source::{Cell, Slot, Update, User};
-use ranpace_units::Bytes;
+use ranpace_units::{Bytes, Span};
 
 /// The broker's program, without the script around it that changes the user.
 const RABBITMQ: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
@@ -106,9 +106,9 @@ impl Played {
             address: format!("amqp://guest:guest@127.0.0.1:{}/%2f", broker.port),
             exchange: exchange.to_owned(),
             encoding,
-            period: Duration::from_millis(8),
+            period: Span::from_millis(8),
         });
-        let feed = from_config(&config).unwrap();
+        let feed = from_config(&config.feed).unwrap();
         let played = Self { server: Server::start(config, Vec::new(), feed).unwrap(), slot: 0 };
         let plmn = Plmn { mcc: "001".to_owned(), mnc: "01".to_owned() };
         let ecgi = Ecgi { cell_id: "0000001".to_owned(), plmn };

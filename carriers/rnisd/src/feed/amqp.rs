@@ -21,7 +21,7 @@ use ranpace_rnis::feed::MOST_BODY_BYTES;
 use ranpace_rnis::feed::entries::Entry;
 use ranpace_rnis::feed::sender::{FeedSubscribers, Filter};
 use ranpace_rnis::{Averaging, Publisher, TextReport};
-use ranpace_units::{Span, Time};
+use ranpace_units::Time;
 use tokio::sync::Notify;
 
 use super::{AmqpConfig, AmqpEncoding};
@@ -81,7 +81,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Amqp {
     /// Begins to publish. The broker need not be there yet.
     pub fn open(config: &AmqpConfig, metrics: FeedMetrics) -> Result<Self, String> {
-        let period = Span::from_nanos(u64::try_from(config.period.as_nanos()).unwrap_or(u64::MAX));
+        let period = config.period;
         let encoding = match config.encoding {
             AmqpEncoding::Text => Encoding::Text(Publisher::new(period, Averaging::Smooth)),
             AmqpEncoding::Binary => {

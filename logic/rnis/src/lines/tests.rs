@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)] // a test may
+
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
