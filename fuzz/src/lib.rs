@@ -20,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 20] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -35,6 +35,10 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("rnis_json", rnis_json),
     ("rnis_lines", rnis_lines),
     ("rnis_srsran", rnis_srsran),
+    ("rnis_query", rnis_query),
+    ("rnis_subscription", rnis_subscription),
+    ("rnis_config", rnis_config),
+    ("rnis_token", rnis_token),
     ("hint_lines", hint_lines),
     ("packet", packet),
 ];
@@ -99,6 +103,121 @@ pub fn rnis_lines(data: &[u8]) {
     let mut count = 0;
     reader.read(GOOD, &mut clock, &mut |_| count += 1).expect("a good line is read");
     assert_eq!(count, 1);
+}
+
+/// Which query (a byte), then the query of an address: it is used or refused, with a reason that is not much longer than it, and finds
+/// nothing where there is nothing.
+pub fn rnis_query(data: &[u8]) {
+    use ranpace_rnis::etsi::bearers::S1BearerInfo;
+    use ranpace_rnis::etsi::{AssociateId, IdType, L2Meas, L2Query, RabQuery, S1Query};
+    use ranpace_rnisd::url::form_urlencoded;
+    let Some((kind, query)) = data.split_first() else { return };
+    let parameters: Vec<(String, String)> = form_urlencoded::parse(query).into_owned().collect();
+    let parameters = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let refused = match kind % 3 {
+        0 => RabQuery::parse(parameters)
+            .map(|query| {
+                // An entry of a list contains no comma, so that no query names this user.
+                let nobody = AssociateId { id_type: IdType::NatedIp, value: "nobody, nowhere".to_owned() };
+                assert_eq!(query.has_user(&[nobody]), query.has_user(&[]));
+            })
+            .err(),
+        1 => S1Query::parse(parameters)
+            .map(|query| {
+                assert_eq!(query.select(&S1BearerInfo { s1_ue_info: Vec::new(), time_stamp: None }), None)
+            })
+            .err(),
+        _ => L2Query::parse(parameters)
+            .map(|query| assert_eq!(query.select(&L2Meas::default()), L2Meas::default()))
+            .err(),
+    };
+    if let Some(reason) = refused {
+        // A byte that is escaped in the reason takes up to ten.
+        assert!(reason.to_string().len() < 200 + 10 * query.len(), "{reason}");
+    }
+}
+
+/// Version of the standard (a byte), then a request for a subscription: what is accepted can be kept, shown, sent again as it is shown,
+/// and asked about any notification.
+pub fn rnis_subscription(data: &[u8]) {
+    use ranpace_rnis::etsi::{Notification, Occurrence};
+    use ranpace_rnisd::config::Version;
+    use ranpace_rnisd::queue::Queue;
+    use ranpace_rnisd::store::Kept;
+    use ranpace_rnisd::subscriptions::{Entry, Wanted};
+    use ranpace_rnisd::viewer::Viewer;
+    const HAPPENED: [&[u8]; 3] = [
+        br#"{"notificationType":"CellChangeNotification","hoStatus":3,"associateId":[{"type":1,"value":"10.0.0.1"}],
+            "srcEcgi":{"cellId":"1","plmn":{"mcc":"001","mnc":"01"}},"trgEcgi":[{"cellId":"2","plmn":{"mcc":"001","mnc":"01"}}]}"#,
+        br#"{"notificationType":"RabRelNotification","ecgi":{"cellId":"1","plmn":{"mcc":"001","mnc":"01"}},"erabReleaseInfo":{"erabId":5}}"#,
+        br#"{"notificationType":"MeasTaNotification","ecgi":{"cellId":"1","plmn":{"mcc":"001","mnc":"01"}},"timingAdvance":4}"#,
+    ];
+    let Some((version, body)) = data.split_first() else { return };
+    let version = if version % 2 == 0 { Version::V221 } else { Version::V211 };
+    let wanted = match Wanted::parse(body, version) {
+        Ok(wanted) => wanted,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let kept = Kept {
+        id: 1,
+        owner: "app".to_owned(),
+        viewer: Viewer::default(),
+        version,
+        body: wanted.body.clone(),
+        secret: wanted.websocket.then(|| "secret".to_owned()),
+        feed: None,
+        revision: 1,
+    };
+    let entry = Entry::of(kept, Arc::new(Queue::new(1, 0, 0, []))).expect("what was accepted can be kept");
+    assert_eq!(entry.subscription, wanted.subscription);
+    let shown = entry.representation("http://a/rni/v2/subscriptions/1", "ws://a/notifications").to_string();
+    let again = Wanted::parse(shown.as_bytes(), Version::V221).expect("what is shown can be sent again");
+    assert_eq!((again.subscription, again.websocket), (wanted.subscription, wanted.websocket), "{shown}");
+    for happened in HAPPENED {
+        let notification: Notification = serde_json::from_slice(happened).expect("it is a notification");
+        let occurrence = Occurrence::of(notification);
+        entry.subscription.selects(&occurrence);
+        let rendered = entry.render(&occurrence.notification, "http://a");
+        serde_json::from_slice::<serde_json::Value>(&rendered).expect("a notification is JSON");
+    }
+}
+
+/// A configuration of the RNIS server: it is used, and then its keys fit together, or refused with the name of its file.
+pub fn rnis_config(data: &[u8]) {
+    use ranpace_rnisd::config::Config;
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Config::parse("rnis.toml", text) {
+        Ok(config) => config.check("rnis.toml").expect("what was used fits together"),
+        Err(error) => assert!(error.to_string().contains("rnis.toml"), "{error}"),
+    }
+}
+
+/// A bearer token: nobody without the private key makes one that is accepted.
+pub fn rnis_token(data: &[u8]) {
+    use std::sync::OnceLock;
+
+    use ranpace_rnisd::auth::{Area, Authenticator};
+    use ranpace_rnisd::config::{Auth, Config};
+    use ranpace_rnisd::futures_util::FutureExt as _;
+    static CHECKED_BY: OnceLock<Authenticator> = OnceLock::new();
+    let authenticator = CHECKED_BY.get_or_init(|| {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let file = "carriers/rnisd/tests/data/rsa-public.pem";
+        // This file is compiled in the fuzzer's package and in that of the test on stable Rust.
+        let keys = ["..", "../.."].map(|up| root.join(up).join(file)).into_iter().find(|keys| keys.exists());
+        let config = Config { auth: Some(Auth { keys, ..Auth::default() }), ..Config::default() };
+        Authenticator::new(&config).expect("the public key of the tests")
+    });
+    let Ok(token) = std::str::from_utf8(data) else { return };
+    let headers = Default::default();
+    let subject = authenticator.subject(&headers, Some(token), &[], Area::Queries).now_or_never();
+    assert!(
+        subject.expect("keys of a file need no waiting").is_err(),
+        "a forged token was accepted: {token}"
+    );
 }
 
 /// Lines for `ranpace kernel feed`: each is read or refused; what was read is within the bounds that controls rely on, and the rates of

@@ -53,6 +53,20 @@ pub struct Asked {
     pub secret: Option<String>,
 }
 
+/// The subscription that shall be changed.
+pub struct Revision<'a> {
+    /// Its number.
+    pub id: u64,
+    /// Whether the present revision is the one that the change is meant for.
+    pub is_right: &'a dyn Fn(&Entry) -> bool,
+}
+
+impl std::fmt::Debug for Revision<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Revision").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
 /// Why a subscription was not added, changed or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -191,7 +205,7 @@ impl Core {
                 Ok(mut entry) => {
                     if entry.delivery == Delivery::Feed
                         && let Some(feed) = &mut feed
-                        && let Some(asked) = crate::api::vendor::feed_subscription(&entry, None, clock)
+                        && let Some(asked) = entry.feed_subscription(None, clock)
                     {
                         match feed.open(&asked, entry.feed.as_ref()) {
                             Ok(answer) => entry.feed = Some(answer),
@@ -362,22 +376,17 @@ impl Core {
         self.metrics.subscriptions.set(self.subscriptions.counts("").0 as i64);
     }
 
-    /// Adds a subscription, or changes the one with this number, and returns it when it is on the disk, with the number of the reader
-    /// that shall deliver it. `is_right` is asked about the present revision.
+    /// Adds a subscription, or changes one, and returns it when it is on the disk, with the number of the reader that shall deliver it.
     ///
     /// # Errors
     ///
     /// If a bound is reached, the present revision is not the right one, or the feed or the store refuses.
-    pub fn put(
-        &self,
-        asked: Asked,
-        change: Option<(u64, &dyn Fn(&Entry) -> bool)>,
-    ) -> Result<(Arc<Entry>, u64), PutError> {
+    pub fn put(&self, asked: Asked, change: Option<Revision<'_>>) -> Result<(Arc<Entry>, u64), PutError> {
         let _alone = lock(&self.changing);
         let Asked { owner, viewer, version, wanted, destination, secret } = asked;
         let limits = &self.config.subscriptions;
         let before = match change {
-            Some((id, is_right)) => {
+            Some(Revision { id, is_right }) => {
                 let before = self.subscriptions.get(id).ok_or(PutError::Gone(id))?;
                 if !is_right(&before) {
                     return Err(PutError::Changed(before.etag()));
@@ -451,7 +460,7 @@ impl Core {
     /// Opens a subscription to the feed, or changes it.
     fn open_feed(&self, entry: &mut Entry, destination: Option<SocketAddr>) -> Result<(), PutError> {
         let clock = TimeOfDay::read().map_err(|error| FeedRefused::System(error.to_string()))?;
-        let Some(mut asked) = crate::api::vendor::feed_subscription(entry, destination, clock) else {
+        let Some(mut asked) = entry.feed_subscription(destination, clock) else {
             return Ok(());
         };
         asked.scope = self.scope(entry);

@@ -347,9 +347,7 @@ impl State {
         }
         for row in &slot.bearers {
             let user = self.user_mut(row.user);
-            if !user.bearers.contains_key(&row.bearer) {
-                user.bearers.insert(row.bearer, BearerState { qci: DEFAULT_QCI, rates: None });
-            }
+            user.bearers.entry(row.bearer).or_insert(BearerState { qci: DEFAULT_QCI, rates: None });
         }
         let Self { cells, users, latest, period, .. } = self;
         let Some(Some(cell)) = cells.get_mut(usize::from(number)) else { return };

@@ -371,6 +371,26 @@ fn rnis_srsran() {
 }
 
 #[test]
+fn rnis_query() {
+    fuzz("rnis_query", 1);
+}
+
+#[test]
+fn rnis_subscription() {
+    fuzz("rnis_subscription", 1);
+}
+
+#[test]
+fn rnis_config() {
+    fuzz("rnis_config", 1);
+}
+
+#[test]
+fn rnis_token() {
+    fuzz("rnis_token", 1);
+}
+
+#[test]
 fn packet() {
     fuzz("packet", 1);
 }

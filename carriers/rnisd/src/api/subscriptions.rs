@@ -17,7 +17,7 @@ use super::problem::Problem;
 use super::{Api, Id, body, json, parameters, vendor};
 use crate::auth::Subject;
 use crate::config::Version;
-use crate::core::{Asked, PutError};
+use crate::core::{Asked, PutError, Revision};
 use crate::deliver::callback;
 use crate::deliver::guard::GuardError;
 use crate::subscriptions::{Delivery, Entry, Wanted, WantedError, nanos};
@@ -195,7 +195,10 @@ async fn make(
     let asked = Asked { owner, viewer, version, wanted, destination, secret };
     let core = Arc::clone(&api.core);
     let (entry, reader) = blocking(move || match change {
-        Some((id, precondition)) => core.put(asked, Some((id, &|present| precondition.has(&present.etag())))),
+        Some((id, precondition)) => {
+            let is_right = |present: &Entry| precondition.has(&present.etag());
+            core.put(asked, Some(Revision { id, is_right: &is_right }))
+        }
         None => core.put(asked, None),
     })
     .await?;

@@ -8,10 +8,6 @@ use std::time::Duration;
 use toml_edit::{Document, Item};
 
 use super::Config;
-use crate::auth::Authenticator;
-use crate::deliver::client::Client;
-use crate::deliver::guard::Guard;
-use crate::tls;
 use crate::viewer::Viewer;
 
 /// Most faults that one reading reports. Ours.
@@ -134,9 +130,9 @@ fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The beginning of the line that a byte is on.
+/// The beginning of the line that a byte is on; the byte may be inside a character.
 fn begin_of_line(text: &str, at: usize) -> usize {
-    text[..at].rfind('\n').map_or(0, |before| before + 1)
+    text.as_bytes()[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |before| before + 1)
 }
 
 /// The key on the line of a byte, with its table.
@@ -159,7 +155,8 @@ fn key_at(text: &str, at: usize) -> String {
 /// Replaces what a fault is about by spaces, so that the rest can be read; false if nothing is left to replace.
 fn blank(text: &mut String, at: Range<usize>, whole_table: bool) -> bool {
     let begin = begin_of_line(text, at.start);
-    let mut end = text[at.end..].find('\n').map_or(text.len(), |rest| at.end + rest);
+    let mut end =
+        text.bytes().skip(at.end).position(|byte| byte == b'\n').map_or(text.len(), |rest| at.end + rest);
     if whole_table && text[begin..].starts_with('[') {
         end = text[end..].find("\n[").map_or(text.len(), |rest| end + rest);
     }
@@ -263,35 +260,6 @@ impl Config {
     pub fn check(&self, name: &str) -> Result<(), Faults> {
         let fault = |located: Located| Fault { line: None, key: located.key(), reason: located.reason };
         let faults: Vec<Fault> = self.inconsistencies().into_iter().map(fault).collect();
-        if faults.is_empty() { Ok(()) } else { Err(Faults { file: name.to_owned(), faults }) }
-    }
-
-    /// Checks the files that it names: whether they are there, and are what they should be. Nothing is changed.
-    ///
-    /// # Errors
-    ///
-    /// If one is not.
-    pub fn check_files(&self, name: &str) -> Result<(), Faults> {
-        let mut faults = Vec::new();
-        let mut add = |key: &str, reason: String| {
-            faults.push(Fault { line: None, key: key.to_owned(), reason });
-        };
-        if let Some(tls) = &self.tls
-            && let Err(reason) = tls::acceptor(tls)
-        {
-            add("tls", reason);
-        }
-        let ca = self.callbacks.ca.as_deref();
-        if let Err(reason) = Client::new(Guard::default(), ca, self.callbacks.answer_time) {
-            add("callbacks.ca", reason);
-        } else if let Err(reason) = Authenticator::new(self) {
-            add("auth.keys", reason);
-        }
-        for replay in self.source.iter().filter_map(|source| source.replay.as_deref()) {
-            if let Err(error) = std::fs::File::open(replay) {
-                add("source.replay", format!("{}: {error}", replay.display()));
-            }
-        }
         if faults.is_empty() { Ok(()) } else { Err(Faults { file: name.to_owned(), faults }) }
     }
 
@@ -461,7 +429,8 @@ mod tests {
     #[test]
     fn files_that_are_not_there_are_faults() {
         let text = "data = \"d\"\n[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n[auth]\nkeys = \"keys.json\"\n[[source]]\nreplay = \"r.jsonl\"";
-        let faults = Config::parse("rnis.toml", text).unwrap().check_files("rnis.toml").unwrap_err();
+        let faults =
+            crate::server::check_files(&Config::parse("rnis.toml", text).unwrap(), "rnis.toml").unwrap_err();
         let keys: Vec<&str> = faults.faults.iter().map(|fault| fault.key.as_str()).collect();
         assert_eq!(keys, ["tls", "auth.keys", "source.replay"]);
     }

@@ -443,7 +443,7 @@ fn client_certificates_name_their_clients() {
     plain.send("GET /rni/v2/queries/rab_info HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut answer = Vec::new();
     // A reset is an end, too.
-    let _ = (&*plain.stream()).read_to_end(&mut answer);
+    let _ = plain.stream().read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP/"), "{answer:?}");
     ask(Some("client")).unwrap();
 }

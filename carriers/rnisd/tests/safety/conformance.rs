@@ -23,13 +23,14 @@ fn descriptions() -> [(&'static str, PathBuf); 2] {
 #[test]
 #[ignore = "run by answers_are_as_described"]
 fn inside_without_a_network() {
-    let mut bed = Bed::new("");
-    let run = |(version, description): (&str, PathBuf)| {
+    // A server for each: one run must not end the subscriptions of the other.
+    let mut beds = [Bed::new(""), Bed::new("")];
+    let run = |(bed, (version, description)): (&Bed, (&str, PathBuf))| {
         Command::new(root().join("target/conformance/bin/python"))
             .arg(root().join("tools/conformance.py"))
             .arg("--schemathesis")
             .arg(root().join("target/conformance/bin/schemathesis"))
-            .args(["--version", version, "--examples", "8"])
+            .args(["--version", version, "--examples", "8", "--seconds", "400"])
             .arg(description)
             .arg(format!("http://{}/rni/v2", bed.address()))
             .stdout(Stdio::piped())
@@ -37,14 +38,15 @@ fn inside_without_a_network() {
             .spawn()
             .unwrap()
     };
-    let mut runs: Vec<_> = descriptions().map(run).into();
-    // Meanwhile the cell reports.
+    let mut runs: Vec<_> = beds.iter().zip(descriptions()).map(run).collect();
+    // Meanwhile the cells report.
     let mut slot = 0;
     while runs.iter_mut().any(|run| run.try_wait().unwrap().is_none()) {
         slot += 1;
         let users =
             [0, 1].map(|user| json!([user, 17_921, 9, 2_000_000, 1.9, [44_000, 3_000_000, [11, 25, 4_392]]]));
-        bed.say(json!({ "slot": { "cell": 0, "slot": slot, "full": true, "users": users } }));
+        let line = json!({ "slot": { "cell": 0, "slot": slot, "full": true, "users": users } });
+        beds.iter_mut().for_each(|bed| bed.say(line.clone()));
         std::thread::sleep(Duration::from_millis(10));
     }
     for run in runs {

@@ -1,6 +1,7 @@
 //! A server on loopback with a source of lines, a client that sends any bytes, and a receiver of callbacks.
 #![allow(dead_code, reason = "each test binary uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
+#![allow(clippy::print_stdout, reason = "a test says what it skips")]
 
 pub mod bed;
 pub mod http;
