@@ -120,7 +120,12 @@ fn log(to: &config::Log) {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
     };
-    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(stderr).with_target(false);
+    // Where nobody reads the log, there is nobody to tell that it cannot be written.
+    let log = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(stderr)
+        .with_target(false)
+        .log_internal_errors(false);
     match to.format {
         LogFormat::Text => log.with_ansi(false).init(),
         LogFormat::Json => log.json().flatten_event(true).init(),

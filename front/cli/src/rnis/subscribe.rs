@@ -319,7 +319,7 @@ impl Subscribe {
                     Err(_) if life.has_expired() => return Ok(true),
                     Err(reason) => {
                         output::say(&format!("no WebSocket: {reason}; it is tried again"));
-                        runtime.block_on(sleep(RETRY));
+                        runtime.block_on(async { sleep(RETRY).await });
                         continue;
                     }
                 }
@@ -346,7 +346,7 @@ impl Subscribe {
                 if life.has_expired() {
                     return Ok(true);
                 }
-                runtime.block_on(sleep(LOOK));
+                runtime.block_on(async { sleep(LOOK).await });
             }
         }
         Ok(false)

@@ -91,7 +91,7 @@ impl Watch {
                     break None;
                 }
                 tell(&to, News::Connected(Err(reason)));
-                asker.runtime.block_on(sleep(RETRY));
+                asker.runtime.block_on(async { sleep(RETRY).await });
                 match open(&asker, &url) {
                     Ok(opened) => break Some(opened),
                     Err(Failure::Asked(error) | Failure::Ours(error)) => reason = error,
