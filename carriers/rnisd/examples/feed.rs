@@ -86,7 +86,7 @@ impl Bench {
         config.feed.datagrams =
             Some(DatagramsConfig { listen: ([127, 0, 0, 1], 0).into(), most: 100, periods: 4 });
         config.feed.table = Some(TableConfig { path, cells: 1, users: 1024, history: 64, mode: 0o600 });
-        let feed = from_config(&config)?.ok_or("the configuration has a feed")?;
+        let feed = from_config(&config.feed)?.ok_or("the configuration has a feed")?;
         let metrics = feed.metrics();
         let server = Server::start(config, Vec::new(), Some(feed))?;
         let labels = SourceLabels { source: "bench".to_owned() };

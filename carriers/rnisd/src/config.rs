@@ -12,8 +12,7 @@ use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use crate::feed::FeedConfig;
-use crate::server::NamedSource;
-use crate::source::{Address, Lines, NotAnAddress, Replay, Srsran, SrsranCell, Update};
+use crate::source::{Address, Lines, NamedSource, NotAnAddress, Replay, Srsran, SrsranCell, Update};
 
 mod check;
 

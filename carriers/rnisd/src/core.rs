@@ -205,7 +205,7 @@ impl Core {
                 Ok(mut entry) => {
                     if entry.delivery == Delivery::Feed
                         && let Some(feed) = &mut feed
-                        && let Some(asked) = crate::api::vendor::feed_subscription(&entry, None, clock)
+                        && let Some(asked) = entry.feed_subscription(None, clock)
                     {
                         match feed.open(&asked, entry.feed.as_ref()) {
                             Ok(answer) => entry.feed = Some(answer),
@@ -460,7 +460,7 @@ impl Core {
     /// Opens a subscription to the feed, or changes it.
     fn open_feed(&self, entry: &mut Entry, destination: Option<SocketAddr>) -> Result<(), PutError> {
         let clock = TimeOfDay::read().map_err(|error| FeedRefused::System(error.to_string()))?;
-        let Some(mut asked) = crate::api::vendor::feed_subscription(entry, destination, clock) else {
+        let Some(mut asked) = entry.feed_subscription(destination, clock) else {
             return Ok(());
         };
         asked.scope = self.scope(entry);

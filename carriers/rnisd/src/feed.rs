@@ -16,7 +16,6 @@ use serde_json::{Map, Value};
 
 use self::datagrams::Datagrams;
 use self::shared_memory::SharedMemory;
-use crate::config::Config;
 use crate::feed_port::{FeedPort, FeedRefused, FeedScope, FeedSubscription};
 use crate::metrics::FeedMetrics;
 use crate::source::Update;
@@ -147,8 +146,8 @@ struct Feed {
 /// # Errors
 ///
 /// The table cannot be written, or the address of datagrams is not there.
-pub fn from_config(config: &Config) -> Result<Option<Box<dyn FeedPort>>, String> {
-    let FeedConfig { table, datagrams } = &config.feed;
+pub fn from_config(config: &FeedConfig) -> Result<Option<Box<dyn FeedPort>>, String> {
+    let FeedConfig { table, datagrams } = config;
     let metrics = FeedMetrics::default();
     let table = table.as_ref().map(|of| SharedMemory::open(of, metrics.clone())).transpose();
     let table = table.map_err(|error| format!("[feed.table] {error}"))?;
@@ -212,6 +211,7 @@ impl FeedPort for Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn keys_have_defaults_and_wrong_values_are_refused() {

@@ -20,12 +20,14 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::api::{Api, Peer};
 use crate::auth::Authenticator;
-use crate::config::Config;
+use crate::config::{Config, Fault, Faults};
 use crate::core::{Core, SourceStatus};
+use crate::deliver::client::Client;
+use crate::deliver::guard::Guard;
 use crate::feed_port::FeedPort;
 use crate::metrics::SourceLabels;
 use crate::slow::WriteTimeout;
-use crate::source::Source;
+use crate::source::{NamedSource, Source};
 use crate::subscriptions::Delivery;
 use crate::{mp1, tls};
 
@@ -63,12 +65,33 @@ pub enum ServeError {
     Thread(#[source] std::io::Error),
 }
 
-/// A source and its name.
-pub struct NamedSource {
-    /// Its name, in metrics and the log.
-    pub name: String,
-    /// The source.
-    pub source: Box<dyn Source>,
+/// Checks the files that a configuration names: whether they are there, and are what they should be. Nothing is changed.
+///
+/// # Errors
+///
+/// If one is not.
+pub fn check_files(config: &Config, name: &str) -> Result<(), Faults> {
+    let mut faults = Vec::new();
+    let mut add = |key: &str, reason: String| {
+        faults.push(Fault { line: None, key: key.to_owned(), reason });
+    };
+    if let Some(tls) = &config.tls
+        && let Err(reason) = tls::acceptor(tls)
+    {
+        add("tls", reason);
+    }
+    let ca = config.callbacks.ca.as_deref();
+    if let Err(reason) = Client::new(Guard::default(), ca, config.callbacks.answer_time) {
+        add("callbacks.ca", reason);
+    } else if let Err(reason) = Authenticator::new(config) {
+        add("auth.keys", reason);
+    }
+    for replay in config.source.iter().filter_map(|source| source.replay.as_deref()) {
+        if let Err(error) = std::fs::File::open(replay) {
+            add("source.replay", format!("{}: {error}", replay.display()));
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(Faults { file: name.to_owned(), faults }) }
 }
 
 /// A running server. It stops when this is dropped.
@@ -171,6 +194,11 @@ impl Server {
     /// The server's inside, for sources in the same process.
     pub fn core(&self) -> &Arc<Core> {
         &self.core
+    }
+
+    /// Whether all sources have ended by themselves.
+    pub fn has_ended(&self) -> bool {
+        self.core.sources.iter().all(|source| source.ended.load(Ordering::Relaxed))
     }
 }
 

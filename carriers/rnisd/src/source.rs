@@ -46,6 +46,14 @@ pub trait Source: Send {
     }
 }
 
+/// A source and its name.
+pub struct NamedSource {
+    /// Its name, in metrics and the log.
+    pub name: String,
+    /// The source.
+    pub source: Box<dyn Source>,
+}
+
 /// Counters of a source.
 #[derive(Debug, Default)]
 pub struct Counters {

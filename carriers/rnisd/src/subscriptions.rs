@@ -1,8 +1,10 @@
 //! Subscriptions: who gets which notification, where, and until when.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use ranpace_phy::Both;
@@ -14,9 +16,11 @@ use ranpace_rnis::{Averaging, Event, Publisher, RadioHint};
 use ranpace_units::{Span, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use url::Url;
+use url::{Host, Url};
 
+use crate::clock::TimeOfDay;
 use crate::config::Version;
+use crate::feed_port::{FeedScope, FeedSubscription};
 use crate::queue::{Change, Queue};
 use crate::source::Slot;
 use crate::state::{Happened, State, hints_of};
@@ -218,6 +222,39 @@ pub fn nanos(of: TimeStamp) -> u64 {
 }
 
 impl Entry {
+    /// Itself as the feed hears it; `None` if it is no subscription to the feed.
+    pub fn feed_subscription(
+        &self,
+        destination: Option<SocketAddr>,
+        clock: TimeOfDay,
+    ) -> Option<FeedSubscription> {
+        let records = self.records()?;
+        let literal = || {
+            let url = Url::parse(&records.callback_reference).ok()?;
+            let address = match url.host()? {
+                Host::Ipv4(address) => IpAddr::V4(address),
+                Host::Ipv6(address) => IpAddr::V6(address),
+                Host::Domain(name) => name.parse().ok()?,
+            };
+            Some(SocketAddr::from((address, url.port()?)))
+        };
+        let expires = self.deadline.map_or(Time::MAX, |deadline| {
+            clock.monotonic(Duration::new(deadline.seconds.into(), deadline.nano_seconds))
+        });
+        Some(FeedSubscription {
+            id: self.id,
+            transport: records.transport,
+            // Users are added when they are known.
+            scope: FeedScope { cells: None, users: Some(Vec::new()) },
+            viewer: self.viewer.clone(),
+            direction: records.direction.into(),
+            period: Span::from_micros(records.period_us),
+            delta: records.delta,
+            expires,
+            destination: destination.or_else(literal),
+        })
+    }
+
     /// From what is kept.
     ///
     /// # Errors

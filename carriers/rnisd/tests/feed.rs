@@ -49,7 +49,7 @@ struct Played {
 
 impl Played {
     fn start(config: Config) -> Self {
-        let feed = from_config(&config).unwrap();
+        let feed = from_config(&config.feed).unwrap();
         let played = Self { server: Server::start(config, Vec::new(), feed).unwrap(), slot: 0 };
         let plmn = Plmn { mcc: "001".to_owned(), mnc: "01".to_owned() };
         let ecgi = Ecgi { cell_id: "0000001".to_owned(), plmn };

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Transport protocols over cellular networks: which one is fast, and at what delay
+/// Compare transport protocols over cellular networks: which one is fast, and at what delay
 #[derive(Parser)]
 #[command(name = "ranpace", version = ranpace_lab::VERSION, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \

@@ -235,6 +235,27 @@ fn commands_of_the_algorithms_work() {
 }
 
 #[test]
+fn tables_of_the_readme_are_those_that_make_run_prints() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = ["README.md", "docs/compare.md"].map(|page| fs::read_to_string(root().join(page)).unwrap());
+    for (options, shown_on) in [(&["compare"][..], &pages[..1]), (&["compare", "--cell", "lte"], &pages[..])]
+    {
+        let output = Command::new(env!("CARGO_BIN_EXE_ranpace"))
+            .args(options)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let table = String::from_utf8(output.stdout).unwrap();
+        for (number, page) in shown_on.iter().enumerate() {
+            assert!(
+                page.contains(table.trim_end()),
+                "page {number} does not have what {options:?} prints:\n{table}"
+            );
+        }
+    }
+}
+
+#[test]
 fn doc_commands_are_shortened_by_rule_and_by_comment() {
     let page = "<!-- test: s/20s/2s/ s/-c 5/-c 1/ -->\n```sh\nranpace compare --cc cubic,bbr1 --seeds 5\nsleep 20s; ping -c 5\n```\n```text\nranpace\n```\n";
     let [block] = &blocks(page)[..] else { panic!() };

@@ -9,7 +9,8 @@ use ranpace_cc::cdbev2::filter::{THRES, filter_weight};
 use ranpace_units::Span;
 use serde::Serialize;
 
-use super::{check_rtt, drawing, points, within};
+use super::drawing;
+use super::values::{check_rtt, points, within};
 use ranpace_lab::PlotError;
 use ranpace_lab::cell_view::{Pictures, View, ViewError};
 use ranpace_lab::plot::Palette;

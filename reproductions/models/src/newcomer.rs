@@ -15,8 +15,9 @@
 use ranpace_units::{Rate, Span};
 use serde::Serialize;
 
+use super::drawing;
 use super::startup::plain;
-use super::{Bits, MOST_CURVES, check_gain, check_rate, check_rtt, drawing, mega, within};
+use super::values::{Bits, MOST_CURVES, check_gain, check_rate, check_rtt, mega, within};
 use ranpace_lab::PlotError;
 use ranpace_lab::cell_view::{Pictures, View, ViewError};
 use ranpace_lab::plot::{Line, Palette};

@@ -9,7 +9,8 @@
 
 use serde::Serialize;
 
-use super::{MOST_ROWS, drawing, within};
+use super::drawing;
+use super::values::{MOST_ROWS, within};
 use ranpace_lab::PlotError;
 use ranpace_lab::cell_view::{Pictures, View, ViewError};
 use ranpace_lab::plot::{Line, Palette};

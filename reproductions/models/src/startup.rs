@@ -10,7 +10,8 @@
 use ranpace_units::{Rate, Span};
 use serde::Serialize;
 
-use super::{Bits, MOST_CURVES, check_gain, check_rate, check_rtt, drawing, mega, points, within};
+use super::drawing;
+use super::values::{Bits, MOST_CURVES, check_gain, check_rate, check_rtt, mega, points, within};
 use ranpace_lab::PlotError;
 use ranpace_lab::cell_view::{Pictures, View, ViewError};
 use ranpace_lab::plot::{Axis, Palette};

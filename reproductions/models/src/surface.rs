@@ -4,8 +4,9 @@
 use ranpace_units::Rate;
 use serde::Serialize;
 
+use super::drawing;
 use super::startup::{Outcome, Pair, Path, RangeSummary, SMALL_TO, Startup};
-use super::{drawing, mega};
+use super::values::mega;
 use ranpace_lab::PlotError;
 use ranpace_lab::cell_view::{PICTURE_SIZE, Pictures, View, ViewError};
 use ranpace_lab::plot::{Frame, HeatMap};

@@ -8,7 +8,7 @@ use ranpace_units::{Rate, Span};
 use serde::Serialize;
 
 use super::startup::{Pair, Path, RangeSummary, Startup, StartupView, TABLE_PAIRS};
-use super::{Bits, mega};
+use super::values::{Bits, mega};
 use ranpace_lab::PlotError;
 use ranpace_lab::cell_view::{Pictures, View, ViewError};
 use ranpace_lab::table::TextTable;

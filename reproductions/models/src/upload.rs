@@ -16,7 +16,8 @@
 use ranpace_units::{Bytes, Span};
 use serde::Serialize;
 
-use super::{check_rtt, drawing, within};
+use super::drawing;
+use super::values::{check_rtt, within};
 use ranpace_lab::PlotError;
 use ranpace_lab::cell_view::{Pictures, View, ViewError};
 use ranpace_lab::plot::Palette;

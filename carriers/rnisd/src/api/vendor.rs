@@ -1,7 +1,7 @@
 //! The extension: descriptions of cells, records of users, web sockets and server-sent events. Ours.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,18 +13,15 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use ranpace_rnis::etsi::{AssociateId, Ecgi, RabQuery};
-use ranpace_units::{Span, Time};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior};
-use url::{Host, Url};
+use url::Url;
 
 use super::problem::Problem;
 use super::{Api, Id, json as answer_json, pairs, parameters};
 use crate::auth::Subject;
-use crate::clock::TimeOfDay;
-use crate::feed_port::{FeedScope, FeedSubscription};
 use crate::metrics::Outcome;
 use crate::queue::Next;
 use crate::subscriptions::Entry;
@@ -84,39 +81,6 @@ pub async fn delivery(
         .filter(|entry| entry.owner == subject.name)
         .ok_or_else(|| Problem::not_found(format!("there is no subscription {id:?}")))?;
     Ok(answer_json(&entry.queue.counts()))
-}
-
-/// A subscription to the feed as the feed hears it; `None` if it is none.
-pub fn feed_subscription(
-    entry: &Entry,
-    destination: Option<SocketAddr>,
-    clock: TimeOfDay,
-) -> Option<FeedSubscription> {
-    let records = entry.records()?;
-    let literal = || {
-        let url = Url::parse(&records.callback_reference).ok()?;
-        let address = match url.host()? {
-            Host::Ipv4(address) => IpAddr::V4(address),
-            Host::Ipv6(address) => IpAddr::V6(address),
-            Host::Domain(name) => name.parse().ok()?,
-        };
-        Some(SocketAddr::from((address, url.port()?)))
-    };
-    let expires = entry.deadline.map_or(Time::MAX, |deadline| {
-        clock.monotonic(Duration::new(deadline.seconds.into(), deadline.nano_seconds))
-    });
-    Some(FeedSubscription {
-        id: entry.id,
-        transport: records.transport,
-        // Users are added when they are known.
-        scope: FeedScope { cells: None, users: Some(Vec::new()) },
-        viewer: entry.viewer.clone(),
-        direction: records.direction.into(),
-        period: Span::from_micros(records.period_us),
-        delta: records.delta,
-        expires,
-        destination: destination.or_else(literal),
-    })
 }
 
 /// Where datagrams go: a host and port that the guard permits.

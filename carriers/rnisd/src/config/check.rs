@@ -8,10 +8,6 @@ use std::time::Duration;
 use toml_edit::{Document, Item};
 
 use super::Config;
-use crate::auth::Authenticator;
-use crate::deliver::client::Client;
-use crate::deliver::guard::Guard;
-use crate::tls;
 use crate::viewer::Viewer;
 
 /// Most faults that one reading reports. Ours.
@@ -267,35 +263,6 @@ impl Config {
         if faults.is_empty() { Ok(()) } else { Err(Faults { file: name.to_owned(), faults }) }
     }
 
-    /// Checks the files that it names: whether they are there, and are what they should be. Nothing is changed.
-    ///
-    /// # Errors
-    ///
-    /// If one is not.
-    pub fn check_files(&self, name: &str) -> Result<(), Faults> {
-        let mut faults = Vec::new();
-        let mut add = |key: &str, reason: String| {
-            faults.push(Fault { line: None, key: key.to_owned(), reason });
-        };
-        if let Some(tls) = &self.tls
-            && let Err(reason) = tls::acceptor(tls)
-        {
-            add("tls", reason);
-        }
-        let ca = self.callbacks.ca.as_deref();
-        if let Err(reason) = Client::new(Guard::default(), ca, self.callbacks.answer_time) {
-            add("callbacks.ca", reason);
-        } else if let Err(reason) = Authenticator::new(self) {
-            add("auth.keys", reason);
-        }
-        for replay in self.source.iter().filter_map(|source| source.replay.as_deref()) {
-            if let Err(error) = std::fs::File::open(replay) {
-                add("source.replay", format!("{}: {error}", replay.display()));
-            }
-        }
-        if faults.is_empty() { Ok(()) } else { Err(Faults { file: name.to_owned(), faults }) }
-    }
-
     /// Keys that do not fit together.
     fn inconsistencies(&self) -> Vec<Located> {
         let Self { limits, auth, tls, client, callbacks, subscriptions, measures, source, .. } = self;
@@ -462,7 +429,8 @@ mod tests {
     #[test]
     fn files_that_are_not_there_are_faults() {
         let text = "data = \"d\"\n[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n[auth]\nkeys = \"keys.json\"\n[[source]]\nreplay = \"r.jsonl\"";
-        let faults = Config::parse("rnis.toml", text).unwrap().check_files("rnis.toml").unwrap_err();
+        let faults =
+            crate::server::check_files(&Config::parse("rnis.toml", text).unwrap(), "rnis.toml").unwrap_err();
         let keys: Vec<&str> = faults.faults.iter().map(|fault| fault.key.as_str()).collect();
         assert_eq!(keys, ["tls", "auth.keys", "source.replay"]);
     }

@@ -10,7 +10,8 @@ use clap::ValueEnum;
 use ranpace_rnisd::config::{self, Config, ConfigError, LogFormat, LogLevel, SourceConfig};
 use ranpace_rnisd::feed;
 use ranpace_rnisd::ipnet::IpNet;
-use ranpace_rnisd::server::{NamedSource, ServeError, Server};
+use ranpace_rnisd::server::{ServeError, Server, check_files};
+use ranpace_rnisd::source::NamedSource;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::Failure;
@@ -171,7 +172,7 @@ impl Serve {
         let sources = sources.map_err(Failure::asked)?;
         let (for_people, count, keeps) =
             (config.log.format == LogFormat::Text, sources.len(), config.data.is_some());
-        let feed = feed::from_config(&config).map_err(Failure::asked)?;
+        let feed = feed::from_config(&config.feed).map_err(Failure::asked)?;
         let server = Server::start(config, sources, feed)?;
         if for_people {
             let sources = match count {
@@ -199,7 +200,7 @@ impl Check {
     pub fn run(self) -> Result<(), Failure> {
         let config = Config::read(&self.config)?;
         let name = self.config.display().to_string();
-        config.check_files(&name).map_err(ConfigError::from)?;
+        check_files(&config, &name).map_err(ConfigError::from)?;
         output::line(format!(
             "{name} has no faults: it listens at {}, {}, {}, with {} source{}",
             config.listen,

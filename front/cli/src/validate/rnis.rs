@@ -13,8 +13,8 @@ use ranpace_rnisd::client::{HintReader, Origin, Wanted};
 use ranpace_rnisd::clock;
 use ranpace_rnisd::config::Config;
 use ranpace_rnisd::feed::{DatagramsConfig, from_config};
-use ranpace_rnisd::server::{NamedSource, Server};
-use ranpace_rnisd::source::Replay;
+use ranpace_rnisd::server::Server;
+use ranpace_rnisd::source::{NamedSource, Replay};
 use ranpace_units::Span;
 
 use crate::failure::Failure;
@@ -182,7 +182,7 @@ fn play(case: &Case, recording: std::path::PathBuf) -> Result<Measured, Failure>
     let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
     config.callbacks.allow = vec!["127.0.0.0/8".parse().map_err(|error| ours(&error))?];
     config.feed.datagrams = Some(DatagramsConfig { listen: ([127, 0, 0, 1], 0).into(), most: 1, periods: 1 });
-    let feed = from_config(&config).map_err(Failure::ours)?;
+    let feed = from_config(&config.feed).map_err(Failure::ours)?;
     let counters = feed.as_ref().map(|feed| feed.metrics()).unwrap_or_default();
     let source = NamedSource { name: "recording".to_owned(), source: Box::new(Replay::once(recording)) };
     let server = Server::start(config, vec![source], feed)?;

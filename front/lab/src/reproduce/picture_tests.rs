@@ -1,8 +1,10 @@
+use ranpace_sim::Column;
+
 use super::super::experiment::{Experiment, Values};
 use super::super::picture_spec::Show;
 use super::super::results::{PlayedRun, Results};
 use super::pictures;
-use super::values::{over_place, quantile};
+use super::values::{counts, over_place, quantile};
 use crate::figure::Figure;
 use crate::synthetic;
 
@@ -116,6 +118,33 @@ fn every_form_is_drawn() {
         let drawn = pictures(&experiment(&text).unwrap(), &results()).unwrap();
         assert_eq!(drawn.len(), 1, "{form}");
         assert!(drawn[0].caption.is_empty() || !drawn[0].caption.contains("published"), "{form}");
+    }
+}
+
+#[test]
+fn a_histogram_counts_the_values_of_all_runs_and_its_last_bar_has_all_larger_ones() {
+    let text = "[[picture]]\ntitle = \"bursts\"\nform = \"histogram\"\nshow = { metric = \"loss_bursts\" }\n\
+                x = { title = \"length\", names = [\"1\", \"2\", \"3 or more\"] }\ny = { title = \"bursts\" }\n\
+                [[picture.series]]\nlabel = \"x\"\nof = \"x\"\n";
+    // Bursts of 1, 5 and 3 packets.
+    let dropped = vec![1.0, 0.0, 2.0, 3.0, 0.0, 0.0, 3.0];
+    let mut results = Results::default();
+    for drop in 1..=2 {
+        let mut run = synthetic::run("cubic", drop);
+        run.links[0].name = "phone.down".to_owned();
+        run.links[0].series.columns =
+            vec![Column { name: "dropped_packets".to_owned(), values: dropped.clone() }];
+        results.enter("x", &drop.to_string(), Ok(PlayedRun::new(Values::new(), run)));
+    }
+    let spec = &experiment(text).unwrap().pictures[0];
+    let counts: Vec<f64> = counts(spec, &spec.series[0], &results).iter().map(|value| value.mean).collect();
+    assert_eq!(counts, [2.0, 0.0, 4.0]);
+    assert_eq!(pictures(&experiment(text).unwrap(), &results).unwrap().len(), 1);
+    for (from, to) in
+        [("of = \"x\"", "of = [\"x\", \"y\"]"), ("metric = \"loss_bursts\"", "samples = \"rtt\"")]
+    {
+        let error = experiment(&text.replace(from, to)).unwrap_err();
+        assert!(error.contains("needs the metric of one `of`"), "{error}");
     }
 }
 

@@ -37,9 +37,9 @@ use crate::interface::{
 };
 use crate::options::{OptionError, Options};
 
-pub mod client;
+mod client;
 pub mod filter;
-pub mod floor;
+mod floor;
 pub mod machine;
 pub mod settings;
 #[cfg(test)]

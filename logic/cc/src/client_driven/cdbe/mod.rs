@@ -6,7 +6,7 @@
 //! Defaults that differ from the thesis: a sample ends with the arrival that closes it (`fence`), since otherwise a sample of
 //! a single packet has no duration; the delay is pinned to half of RTT_min (`dsdl`), since the clocks of two hosts differ.
 
-pub mod client;
+mod client;
 pub mod server;
 
 use ranpace_units::Span;
