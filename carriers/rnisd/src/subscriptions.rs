@@ -27,6 +27,9 @@ use crate::state::{Happened, State, hints_of};
 use crate::store::Kept;
 use crate::viewer::Viewer;
 
+/// Views of one notification that are looked through for one that is made already. Ours.
+const MOST_VIEWS: usize = 16;
+
 /// Where notifications go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
@@ -361,6 +364,17 @@ impl Entry {
         Bytes::from(value.to_string())
     }
 
+    /// A notification without links that is JSON already, in the form of the subscription's version.
+    fn addressed(&self, text: &str, href: &str) -> Bytes {
+        match (self.version, text.strip_suffix('}')) {
+            (Version::V221, Some(members)) => {
+                let links = json!({ "subscription": { "href": href } });
+                Bytes::from(format!("{members},\"_links\":{links}}}"))
+            }
+            _ => Bytes::copy_from_slice(text.as_bytes()),
+        }
+    }
+
     /// The notice that it is about to end.
     pub fn expiry(&self, href: &str, now: TimeStamp) -> Notification {
         Notification::Expiry(ExpiryNotification {
@@ -502,16 +516,26 @@ impl Subscriptions {
     pub fn notify(&self, happened: &Happened, href: &str) -> (u64, u64) {
         let (mut notified, mut dropped) = (0, 0);
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        // What a viewer sees, and that as JSON. Most subscribers see the same, which is then made once.
+        let mut views: Vec<(&Viewer, Option<(Occurrence, String)>)> = Vec::new();
         for entry in all.values() {
-            // A filter by an identifier that its owner may not see must not reveal whose it is.
-            let Some(notification) = entry.viewer.sees(&happened.occurrence.notification) else { continue };
-            let seen = Occurrence { notification, qci: happened.occurrence.qci };
-            if !entry.subscription.selects(&seen) {
+            let known = views.iter().position(|(viewer, _)| **viewer == entry.viewer);
+            let at = known.unwrap_or_else(|| {
+                // A filter by an identifier that its owner may not see must not reveal whose it is.
+                let seen = entry.viewer.sees(&happened.occurrence.notification).map(|notification| {
+                    let text = serde_json::to_string(&notification).unwrap_or_default();
+                    (Occurrence { notification, qci: happened.occurrence.qci }, text)
+                });
+                views.truncate(MOST_VIEWS - 1);
+                views.push((&entry.viewer, seen));
+                views.len() - 1
+            });
+            let Some((seen, text)) = &views[at].1 else { continue };
+            if !entry.subscription.selects(seen) {
                 continue;
             }
-            let body = entry.render(&seen.notification, &format!("{href}/{}", entry.id));
             notified += 1;
-            dropped += u64::from(entry.queue.push(body));
+            dropped += u64::from(entry.queue.push(entry.addressed(text, &format!("{href}/{}", entry.id))));
         }
         (notified, dropped)
     }
