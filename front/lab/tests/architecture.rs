@@ -136,6 +136,7 @@ const PURE: &[&str] = &[
     "rand_core",
     "rand_xoshiro",
     "serde",
+    "serde_json",
     "sha2",
     "siphasher",
     "strsim",

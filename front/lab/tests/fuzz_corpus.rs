@@ -391,6 +391,11 @@ fn rnis_token() {
 }
 
 #[test]
+fn hint_lines() {
+    fuzz("hint_lines", 1);
+}
+
+#[test]
 fn packet() {
     fuzz("packet", 1);
 }

@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn the_page_lists_every_key() {
         let page = include_str!("../../../../docs/rnis-server.md");
-        let (_, rest) = page.split_once("<!-- keys: rnis-server -->").unwrap();
+        let (_, rest) = page.split_once("<!-- configuration -->").unwrap();
         let (table, _) = rest.split_once("<!-- end of keys -->").unwrap();
         let first_columns = table.lines().skip(3).filter_map(|line| line.split('|').nth(1));
         let mut listed: Vec<&str> =
