@@ -31,7 +31,6 @@ struct driven {
     struct reduction reduction;
     struct event event; /* the stack has no room for it */
     __u32 began;        /* the control has been initialised */
-    __u32 paced;        /* its segments are paced by this control's doing */
 };
 
 SENDER_SETTINGS settings SEC(".data.settings");
@@ -67,8 +66,6 @@ static __always_inline void obey(struct sock *sk, struct driven *d, struct event
         tp->snd_ssthresh = cubictcp_recalc_ssthresh(sk);
         e->flow.ssthresh = tp->snd_ssthresh;
     }
-    /* Under the parent they leave as under the kernel's CUBIC. */
-    set_paced(sk, &d->paced, !(e->parent & PARENT_HAS));
     if (!(e->parent & PARENT_HAS)) {
         d->reduction.prior_cwnd = 0;
         tp->snd_ssthresh = e->flow.ssthresh;
@@ -114,6 +111,7 @@ void BPF_PROG(driven_init, struct sock *sk)
     struct event *e;
 
     cubictcp_init(sk);
+    sk->sk_pacing_status = SK_PACING_NEEDED;
     if (!d || d->began)
         return;
     e = new_event(sk, d);
