@@ -14,6 +14,13 @@ import urllib.request
 
 root, lifetime = sys.argv[1], float(sys.argv[2])
 seen = {}
+# Notifications come in threads of their own, and `print` writes a line in pieces.
+printing = threading.Lock()
+
+
+def tell(*words):
+    with printing:
+        print(*words, flush=True)
 
 
 class Callback(http.server.BaseHTTPRequestHandler):
@@ -21,7 +28,7 @@ class Callback(http.server.BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         kind = body["notificationType"]
         if kind not in seen:
-            print(kind, json.dumps(body), flush=True)
+            tell(kind, json.dumps(body))
         seen[kind] = body
         self.send_response(204)
         self.end_headers()
@@ -52,7 +59,7 @@ for kind, member in [
         member: {"associateId": [phone]},
     })
     links.append(made["_links"]["self"]["href"])
-print("subscribed", *links, flush=True)
+tell("subscribed", *links)
 
 end = time.time() + lifetime + 10
 while links and time.time() < end:
@@ -63,5 +70,5 @@ while links and time.time() < end:
         assert error.code == 404, error
         links.pop(0)
 wanted = {"CellChangeNotification", "MeasRepUeNotification", "ExpiryNotification"}
-print("missing", *sorted(wanted - seen.keys()), flush=True)
+tell("missing", *sorted(wanted - seen.keys()))
 sys.exit(bool(links) or not wanted <= seen.keys())
