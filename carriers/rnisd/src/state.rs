@@ -1,7 +1,6 @@
 //! What is known of cells and users, and what the standard calls for each change: occurrences, answers to queries, records.
 //!
-//! A source numbers its own cells and users. [`Registry`] gives them numbers of the server: a cell of a source has one, and a user has
-//! the same one in all sources, found by its identifiers. [`State`] then hears updates in these numbers only.
+//! Updates come in the server's numbers of cells and users ([`registry`](crate::registry)).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,7 +22,7 @@ use ranpace_rnis::{Averaging, Event, EventKind, Publisher, RadioHint, Technology
 use ranpace_units::{Span, Time};
 
 use crate::clock::TimeOfDay;
-use crate::source::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update, User};
+use crate::source::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update};
 use crate::viewer::Viewer;
 
 /// Class of a default bearer; TS 23.203, table 6.1.7.
@@ -34,131 +33,8 @@ const FIRST_ERAB: u32 = 5;
 const HANDOVER: Span = Span::from_secs(1);
 /// A source that tells of a handover does so this soon after it told that the user left its cell. Ours.
 const TOLD: Span = Span::from_millis(20);
-/// Most cells and users; what comes beyond is refused and counted.
-const MOST_CELLS: usize = 1 << 12;
-const MOST_USERS: usize = 1 << 16;
 /// Largest number of a bearer; TS 36.413, 9.2.1.2 has 15, and extensions.
 const MOST_BEARER: u32 = 255;
-
-/// Numbers of cells and users across sources.
-#[derive(Debug, Default)]
-pub struct Registry {
-    cells: HashMap<(usize, u16), u16>,
-    users: HashMap<(usize, u32), u32>,
-    by_id: HashMap<(u8, String), u32>,
-    /// The inverse of `by_id`.
-    ids: HashMap<u32, Vec<(u8, String)>>,
-    next_user: u32,
-}
-
-impl Registry {
-    /// Rewrites an update of a source in the server's numbers; `None` if there are too many cells or users, or the cell is unknown.
-    pub fn translate(&mut self, source: usize, mut update: Update) -> Option<Update> {
-        match &mut update {
-            Update::Cell(Cell { info, .. }) => info.cell = self.new_cell(source, info.cell)?,
-            Update::User(user) => user.user = self.identify(source, user)?,
-            Update::Slot(slot) => {
-                slot.cell.cell = self.cell(source, slot.cell.cell)?;
-                let mut is_complete = true;
-                slot.users.retain_mut(|row| match self.user(source, row.user) {
-                    Some(user) => {
-                        row.user = user;
-                        true
-                    }
-                    None => {
-                        is_complete = false;
-                        false
-                    }
-                });
-                slot.bearers.retain_mut(|row| match self.user(source, row.user) {
-                    Some(user) => {
-                        row.user = user;
-                        true
-                    }
-                    None => false,
-                });
-                slot.full &= is_complete;
-                // Numbers of the server may be in another order.
-                if !slot.users.is_sorted_by_key(|row| row.user) {
-                    slot.users.sort_by_key(|row| row.user);
-                    slot.bearers.sort_by_key(|row| row.user);
-                }
-            }
-            Update::Event(event) => {
-                event.cell = self.cell(source, event.cell)?;
-                event.user = self.user(source, event.user)?;
-                match &mut event.kind {
-                    EventKind::HandoverBegun { to: other } | EventKind::HandoverCompleted { from: other } => {
-                        *other = self.cell(source, *other)?;
-                    }
-                    _ => {}
-                }
-            }
-            Update::Bearer(Bearer { user, cell, .. })
-            | Update::Signal(Signal { user, cell, .. })
-            | Update::TimingAdvance { user, cell, .. } => {
-                *cell = self.cell(source, *cell)?;
-                *user = self.user(source, *user)?;
-            }
-            // It names its user by identifiers.
-            Update::Notification(_) => {}
-        }
-        Some(update)
-    }
-
-    fn new_cell(&mut self, source: usize, cell: u16) -> Option<u16> {
-        let next = self.cells.len();
-        if let Some(known) = self.cells.get(&(source, cell)) {
-            return Some(*known);
-        }
-        let number = u16::try_from(next).ok().filter(|_| next < MOST_CELLS)?;
-        self.cells.insert((source, cell), number);
-        Some(number)
-    }
-
-    fn cell(&self, source: usize, cell: u16) -> Option<u16> {
-        self.cells.get(&(source, cell)).copied()
-    }
-
-    /// The number of a user that may not have been described yet.
-    fn user(&mut self, source: usize, user: u32) -> Option<u32> {
-        if let Some(known) = self.users.get(&(source, user)) {
-            return Some(*known);
-        }
-        let number = self.new_user()?;
-        self.users.insert((source, user), number);
-        Some(number)
-    }
-
-    fn new_user(&mut self) -> Option<u32> {
-        let number = self.next_user;
-        ((number as usize) < MOST_USERS).then(|| {
-            self.next_user += 1;
-            number
-        })
-    }
-
-    /// The number of a user with these identifiers.
-    fn identify(&mut self, source: usize, user: &User) -> Option<u32> {
-        let key = |id: &AssociateId| (id.id_type as u8, id.value.clone());
-        let own = self.users.get(&(source, user.user)).copied();
-        let by_id = user.ids.iter().find_map(|id| self.by_id.get(&key(id)).copied());
-        let number = match by_id.or(own) {
-            Some(known) => known,
-            None => self.new_user()?,
-        };
-        self.users.insert((source, user.user), number);
-        // Identifiers that it no longer has may become another user's.
-        let ids: Vec<(u8, String)> = user.ids.iter().map(key).collect();
-        for id in self.ids.insert(number, ids.clone()).unwrap_or_default() {
-            if self.by_id.get(&id) == Some(&number) {
-                self.by_id.remove(&id);
-            }
-        }
-        self.by_id.extend(ids.into_iter().map(|id| (id, number)));
-        Some(number)
-    }
-}
 
 #[derive(Debug)]
 struct CellState {
@@ -166,7 +42,10 @@ struct CellState {
     users: BTreeSet<u32>,
     window: Layer2Window,
     measures: Option<Layer2>,
+    /// Of the latest slot.
     time: Time,
+    /// When something about it came last.
+    heard: Time,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,8 +143,15 @@ impl State {
         }
     }
 
-    /// An update in the server's numbers; what happened is added to `happened`.
-    pub fn on_update(&mut self, source: usize, update: &Update, happened: &mut Vec<Happened>) {
+    /// An update in the server's numbers that comes now; what happened is added to `happened`.
+    pub fn on_update(&mut self, source: usize, update: &Update, now: Time, happened: &mut Vec<Happened>) {
+        self.apply(source, update, happened);
+        if let Some(cell) = update.cell().and_then(|cell| self.cells.get_mut(usize::from(cell))?.as_mut()) {
+            cell.heard = now;
+        }
+    }
+
+    fn apply(&mut self, source: usize, update: &Update, happened: &mut Vec<Happened>) {
         match update {
             Update::Cell(cell) => {
                 let number = usize::from(cell.info.cell);
@@ -282,6 +168,7 @@ impl State {
                             window: Layer2Window::default(),
                             measures: None,
                             time: Time::ZERO,
+                            heard: Time::ZERO,
                         });
                     }
                 }
@@ -326,6 +213,11 @@ impl State {
 
     fn ecgi(&self, cell: u16) -> Option<Ecgi> {
         self.cell(cell).map(|state| state.cell.ecgi.clone())
+    }
+
+    /// The number of a cell's source; 0 if there is no such cell.
+    pub fn source(&self, cell: u16) -> usize {
+        self.sources.get(&cell).copied().unwrap_or(0)
     }
 
     /// Identifiers of a user.
@@ -418,6 +310,19 @@ impl State {
         state.serving = None;
         state.last = Some((cell, now));
         self.leaving.push(user);
+    }
+
+    /// The departures of users whose cell has been silent for this time: its source is not connected any more, or it has reported slots
+    /// and stopped. Nobody says that they have left.
+    pub fn departures(&self, silence: Span, now: Time, is_connected: &dyn Fn(usize) -> bool) -> Vec<Event> {
+        let is_lost = |cell: &&CellState| {
+            let is_connected =
+                self.sources.get(&cell.cell.info.cell).is_none_or(|source| is_connected(*source));
+            now > cell.heard + silence && (cell.time > Time::ZERO || !is_connected)
+        };
+        let lost = self.cells.iter().flatten().filter(is_lost);
+        let departure = |cell: u16, user: u32| Event { time: now, cell, user, kind: EventKind::Detached };
+        lost.flat_map(|of| of.users.iter().map(|user| departure(of.cell.info.cell, *user))).collect()
     }
 
     /// Releases the bearers of users that have left and do not come back: a user keeps them in a handover. Of that its source may
