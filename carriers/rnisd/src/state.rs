@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ranpace_phy::{Both, Direction};
+use ranpace_phy::{Both, Cqi, Direction};
 use ranpace_rnis::etsi::bearers::{
     CellUserInfo, ErabInfo, ErabQosParameters, QosInformation, RabInfo, S1BearerInfo, S1Event, S1UeInfo,
     S1UeNotified, UeInfo,
@@ -710,6 +710,8 @@ impl State {
             }
             let mut record = TtiMeas::of(ids.into_iter().next()?, ecgi.clone(), hints);
             record.time_stamp = self.time_stamp(hints.downlink.measured_at);
+            // Records go to people and to programs that have no other way to the latest one.
+            record.cqi = record.cqi.or_else(|| self.latest.latest_cqi(*user).map(Cqi::get));
             Some(record)
         };
         hints.iter().filter_map(record).collect()

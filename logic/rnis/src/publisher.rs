@@ -265,6 +265,11 @@ impl Publisher {
         self.cells.get(usize::from(cell)).and_then(Option::as_ref).map_or(&[], |cell| &cell.users)
     }
 
+    /// The latest CQI of a user, however old; a hint has it only while it counts as measured.
+    pub fn latest_cqi(&self, user: u32) -> Option<Cqi> {
+        self.users.get(user as usize)?.cqi.map(|(_, cqi)| cqi)
+    }
+
     /// Whether the user's cell had symbols in this direction since the last publication.
     pub fn had_symbols(&self, user: u32, direction: Direction) -> bool {
         self.state(user).is_some_and(|(_, cell)| cell.since.symbols[direction] > 0)
