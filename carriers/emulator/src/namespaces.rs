@@ -81,7 +81,7 @@ impl NamespaceError {
     }
 }
 
-/// Whether the process, or the machine, has reached its limit of open files.
+/// Returns whether the process, or the machine, has reached its limit of open files.
 pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
     [nix::errno::Errno::EMFILE, nix::errno::Errno::ENFILE]
         .iter()

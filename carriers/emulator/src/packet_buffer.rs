@@ -36,7 +36,7 @@ impl Part {
         Self { index: self.index + 1, ..self }
     }
 
-    /// Which GSO packet it belongs to.
+    /// Returns the GSO packet that it belongs to.
     #[inline]
     pub fn gso_packet(self) -> u32 {
         self.gso_packet
@@ -90,7 +90,7 @@ impl Default for PacketBuffer {
 }
 
 impl PacketBuffer {
-    /// Where to read a GSO packet to, its virtio header first.
+    /// Returns the place for the next GSO packet, its virtio header first.
     pub fn buffer(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::gso::{NEEDS_SUM, TCP_SUM, cut};
 
-    /// What a kernel sends of a connection: this many bytes from this one on, in a GSO packet or as a single packet.
+    /// Makes what a kernel sends of a connection: this many bytes from this one on, in a GSO packet or as a single packet.
     fn sent(number: u32, payload: usize, segment: u16) -> Vec<u8> {
         let payload: Vec<u8> = (0..payload).map(|at| (number as usize + at) as u8).collect();
         let mut buffer = vec![0; OFFSET];

@@ -320,7 +320,7 @@ mod tests {
     /// Time, interface, direction and number.
     type Packet = (Duration, u32, u32, u16);
 
-    /// What a file holds: names of interfaces, and packets.
+    /// Reads a file: names of interfaces, and packets.
     fn read(path: &Path) -> (Vec<String>, Vec<Packet>) {
         let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
         let (mut names, mut packets) = (Vec::new(), Vec::new());

@@ -49,7 +49,7 @@ pub struct Views {
     pub live: Option<SyncSender<Snapshot>>,
     /// Radio information is written to this file, one line of JSON per hint.
     pub hints: Option<PathBuf>,
-    /// What cells say in every slot is published at this Unix socket, as lines of JSON.
+    /// The cells' reports of every slot are published at this Unix socket, as lines of JSON.
     pub rnis: Option<PathBuf>,
     /// Programs' output goes to this file instead of the terminal, and their input is empty.
     pub output: Option<PathBuf>,

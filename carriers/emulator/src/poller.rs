@@ -150,7 +150,7 @@ impl<'a> Poller<'a> {
         self.ask(EpollTimeout::ZERO)
     }
 
-    /// Whether the last check may have missed devices, since it reports [`MOST`] at a time, two of which may be the timers.
+    /// Returns whether the last check may have missed devices, since it reports [`MOST`] at a time, two of which may be the timers.
     pub fn is_full(&self) -> bool {
         self.ready.len() + 2 >= MOST
     }

@@ -39,7 +39,7 @@ const READERS: usize = 16;
 /// New readers are looked for this often. Ours.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Where the lines of an emulation are published.
+/// Publishes the lines of an emulation to readers of a Unix socket.
 pub struct RadioPublisher {
     updates: SyncSender<Update>,
     slots: Arc<AtomicUsize>,
@@ -177,7 +177,7 @@ impl Client {
     }
 }
 
-/// What a reader that comes later must be told.
+/// The state that a later reader must be told first.
 #[derive(Default)]
 struct Known {
     /// Cells and users, in the order in which they were described.

@@ -101,7 +101,7 @@ pub struct Machine {
     pub cuts: Option<bool>,
 }
 
-/// How well the machine kept up.
+/// Measures of how well the machine kept up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeliness {
     /// The resources that the loop got.

@@ -132,7 +132,7 @@ fn capture_has_sent_and_received_packets_and_gso_segments_arrive_unchanged() {
         });
         assert!(getting.join().unwrap() == sent, "{case}: the kernel took every piece for what it was");
         serving.join().unwrap();
-        // What is under way still, the acknowledgement of the last FIN above all, arrives.
+        // Wait for packets that are still under way, the acknowledgement of the last FIN above all, arrives.
         std::thread::sleep(Duration::from_millis(300));
         let path = emulation.folder.path().join("file.pcapng");
         let (status, ..) = emulation.end();

@@ -71,7 +71,7 @@ pub trait Hosts<'a> {
     fn prefetch(&self, _: &Network<'a, Self::Event>, _: &[PacketHandle]) {}
 }
 
-/// How a network is driven.
+/// The ways in which drivers of a network differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drive {
     /// Prefetch state, because there is too much of it for the processor's cache.

@@ -136,7 +136,7 @@ impl Control {
         Bytes::new(self.core().window_bytes())
     }
 
-    /// Whether the window has no room for a full packet.
+    /// Returns whether the window has no room for a full packet.
     pub fn is_full(&self) -> bool {
         let core = self.core();
         core.started && core.records.in_flight_bytes() + core.payload > core.window_bytes()
@@ -172,7 +172,7 @@ impl Control {
         self.core().stats
     }
 
-    /// Whether the control wants radio information.
+    /// Returns whether the control wants radio information.
     pub fn wants_radio(&self) -> bool {
         self.core().control.wants_radio()
     }
@@ -219,7 +219,7 @@ impl Control {
         self.core().control.recall(memory);
     }
 
-    /// What the control has learned about the path, for other connections of this host.
+    /// Returns what the control has learned about the path, for other connections of this host.
     pub fn memory(&self) -> Option<PathMemory> {
         self.core().control.memory()
     }

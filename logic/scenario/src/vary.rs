@@ -147,7 +147,7 @@ fn check_key(path: &[&str], table: &Table) -> Result<(), String> {
     }
 }
 
-/// Whether a table that was not named gets the key.
+/// Returns whether a table that was not named gets the key.
 fn can_stand(kind: &str, key: &str, entry: &dyn TableLike) -> bool {
     let transport = entry.get("transport").and_then(Item::as_str);
     let (is_udp, is_quic) = (transport == Some("udp"), transport == Some("quic"));

@@ -593,7 +593,7 @@ fn delayed_acknowledgements_follow_count_and_timer() {
     }
 }
 
-/// Which of the segments sent at one instant have PSH.
+/// Returns the segments sent at one instant, with a mark at those that have PSH.
 fn pushes(pipe: &Pipe) -> Vec<String> {
     let instants = pipe.sent.chunk_by(|one, other| one.0 == other.0);
     let mark = |(_, segment): &(Time, Segment)| if segment.push { 'P' } else { '.' };

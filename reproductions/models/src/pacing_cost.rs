@@ -1,4 +1,4 @@
-//! What idling and queueing cost a bottleneck per unit of time, by kind of traffic (4.11 to 4.18, Figs. 4.7 and 4.8).
+//! The costs of idling and queueing at a bottleneck per unit of time, by kind of traffic (4.11 to 4.18, Figs. 4.7 and 4.8).
 //!
 //! `l` packets arrive per unit of time at a bottleneck that can send BW:
 //!

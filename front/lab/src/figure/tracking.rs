@@ -108,7 +108,7 @@ pub(super) fn rlc(run: &RunResult, user: usize) -> Option<&[f64]> {
     run.links.iter().find(|link| link.name == name)?.series.get("departed_bit_s")
 }
 
-/// Whether a row is averaged.
+/// Returns whether a row is averaged.
 fn counts(flow: &FlowResult) -> impl Fn(&f64) -> bool {
     let begin = flow.totals.first_sent.map_or(f64::INFINITY, |first| first.as_secs_f64() + SETTLE_S);
     move |time| *time > begin

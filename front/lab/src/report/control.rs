@@ -45,7 +45,7 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
     })
 }
 
-/// Whether it says what it aims at.
+/// Returns whether it says what it aims at.
 fn is_told(flow: &FlowResult) -> bool {
     flow.series.columns.iter().any(|column| {
         column.name.starts_with("state_")

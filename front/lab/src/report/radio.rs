@@ -120,7 +120,7 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
     })
 }
 
-/// Whether the bottleneck of a flow is the user's uplink and that of none its downlink.
+/// Returns whether the bottleneck of a flow is the user's uplink and that of none its downlink.
 fn is_upload(run: &RunResult, user: &UserResult) -> bool {
     let bottlenecks = run.flows.iter().filter_map(|flow| run.links.get(flow.bottleneck?));
     let ways =
@@ -175,7 +175,7 @@ impl Subject<'_> {
     }
 }
 
-/// What does not depend on the algorithm: SINR, and the user's position.
+/// Draws what does not depend on the algorithm: SINR, and the user's position.
 fn channel(subject: &Subject<'_>) -> Result<Vec<Section>, PlotError> {
     let (down, up) = (Palette::nth(0), Palette::nth(1));
     let sinr = subject.panels(|_, user| {

@@ -20,7 +20,7 @@ use crate::traces::{TraceLibrary, TraceLoadError, open};
 pub struct Recording {
     /// Its file's name, without `.gz`.
     pub name: String,
-    /// What was recorded.
+    /// A description of the recording.
     pub about: String,
     /// Its origin: repository, commit, path.
     pub source: String,
@@ -67,7 +67,7 @@ pub enum Refused {
         expected: String,
         /// The digest it has.
         found: String,
-        /// Where to get it.
+        /// The place where it can be fetched.
         origin: String,
     },
     /// It could not be read.

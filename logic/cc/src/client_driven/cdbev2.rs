@@ -287,7 +287,7 @@ impl Cdbev2 {
         }
     }
 
-    /// Whether STARTUP ends, by Algorithm 7.2 or the plateau.
+    /// Returns whether STARTUP ends, by Algorithm 7.2 or the plateau.
     fn startup_over(&mut self, cx: &Context, rtt_min: Span) -> bool {
         if let Some(seen) = self.seen
             && seen.growing

@@ -308,12 +308,12 @@ impl Layout {
         if far > 8.0 { 0.0 } else { curve.bler(sinr_db) }
     }
 
-    /// Whether errors depend on the SINR.
+    /// Returns whether errors depend on the SINR.
     pub fn needs_sinr(&self) -> bool {
         !matches!(self.errors, Errors::Fixed(_))
     }
 
-    /// Whether the MCS depends on the channel.
+    /// Returns whether the MCS depends on the channel.
     pub fn needs_cqi(&self) -> bool {
         self.fixed.is_none()
     }

@@ -16,7 +16,7 @@ use super::{
     Position, Receiver, RecordedFading, Recording, Shadowing, Transmitter, shadowing, umi_clear_probability,
 };
 
-/// How long path loss, shadowing and blockage are constant: 10 ms, in which a car moves 30 cm. Ours.
+/// Path loss, shadowing and blockage are constant for this long: 10 ms, in which a car moves 30 cm. Ours.
 pub const GRAIN: Span = Span::from_millis(10);
 
 /// Whether users have line of sight to the base station.
@@ -66,10 +66,10 @@ pub enum Fast {
     Recorded(Arc<RecordedFading>),
 }
 
-/// What all users of a carrier share in one direction.
+/// The state that all users of a carrier share in one direction.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Where the base station is.
+    /// Position of the base station.
     pub position: Position,
     /// The carrier.
     pub carrier: Carrier,

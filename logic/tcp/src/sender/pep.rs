@@ -25,7 +25,7 @@ pub struct PepView<'a> {
     pub new_epoch: bool,
 }
 
-/// What the proxy's reports have covered.
+/// The ranges that the proxy's reports have covered.
 #[derive(Debug, Default)]
 pub(super) struct PepState {
     /// Everything below has been reported to the control.

@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    /// Whether the segment just sent is the last of a piece of several.
+    /// Returns whether the segment just sent is the last of a piece of several.
     fn ends_piece(&mut self, pacing: Pacing, cwnd: u64) -> bool {
         self.pacer.piece += 1;
         let full = match pacing {

@@ -129,7 +129,7 @@ impl Expr {
         Ok(self.take.map_or(values.clone(), |take| vec![take.of(&values)]))
     }
 
-    /// Whether it covers all flows and the whole run.
+    /// Returns whether it covers all flows and the whole run.
     fn is_whole(&self) -> bool {
         self.flows == crate::figure::Flows::All && self.window == crate::figure::Window::default()
     }
