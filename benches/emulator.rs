@@ -37,7 +37,7 @@ mod emulator {
     use socket2::SockRef;
 
     const PORT: u16 = 5000;
-    /// Of a run.
+    /// Duration of a run, s.
     const SECONDS: u64 = 10;
     /// From here on it is counted what is carried: slow start is over.
     const STEADY: usize = 3;

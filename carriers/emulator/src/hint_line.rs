@@ -186,7 +186,7 @@ pub struct RadioLine {
     /// Age of the measurement when the line came.
     pub age: Span,
     way: Way,
-    /// All that it says, measured at zero.
+    /// The whole hint, measured at zero.
     hint: RadioHint,
 }
 

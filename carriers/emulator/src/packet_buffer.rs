@@ -143,7 +143,7 @@ impl PacketBuffer {
         gso_packet.map_or(0..0, |gso_packet| gso_packet.cuts.payload(part.index as usize, gso_packet.length))
     }
 
-    /// These bytes of a packet's GSO packet.
+    /// Returns these bytes of a packet's GSO packet.
     #[inline]
     pub fn bytes(&self, gso_packet: u32, range: Range<usize>) -> &[u8] {
         self.gso_packets

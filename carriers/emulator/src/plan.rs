@@ -24,7 +24,7 @@ pub struct Program {
 pub struct Plan {
     /// The emulation ends with this program.
     pub main: Option<Program>,
-    /// These run beside it, start before it and are ended with it.
+    /// Programs that run beside it, start before it and are ended with it.
     pub beside: Vec<Program>,
     /// The emulation ends after this time at the latest.
     pub limit: Option<Span>,

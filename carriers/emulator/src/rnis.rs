@@ -28,7 +28,7 @@ use crate::topology::Topology;
 
 /// Updates that wait for the thread: two seconds of two cells. Ours.
 const WAITING: usize = 1 << 12;
-/// Of these, slots take at most this many.
+/// Slots take at most this many of these.
 const SLOTS: usize = WAITING - 512;
 /// Bytes that wait for a reader; beyond that, slots are left out for it. Ours: half a second of a cell with 100 users.
 const BEHIND: usize = 1 << 22;

@@ -33,7 +33,7 @@ fn root() -> PathBuf {
 /// A block of shell commands of a page.
 #[derive(Debug, PartialEq)]
 struct Block {
-    /// Of its first command.
+    /// Line of its first command.
     line: usize,
     commands: String,
     /// The text of the comment above it, after `test: `.

@@ -85,7 +85,7 @@ fn seen_by_others(path: &Path, packets: usize, case: &str) {
         out.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     if let Some(tcpdump) = program(&["tcpdump"]) {
-        // Of version 6 tcpdump filters no TCP by its flags, but prints them.
+        // tcpdump cannot filter TCP over IPv6 by its flags, but prints them.
         let seen = lines(Command::new(tcpdump).args(["-n"]));
         assert_eq!(seen.iter().filter(|line| line.contains(" Flags [")).count(), packets, "{case}: {seen:?}");
     }

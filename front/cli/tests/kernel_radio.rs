@@ -37,7 +37,7 @@ from = "server"
 to = "phone"
 cc = "cubic"
 "#;
-/// Of the reports of an LTE cell.
+/// Period of the reports of an LTE cell.
 const PERIOD: Duration = Duration::from_millis(8);
 
 /// What a report says of the radio, of now.

@@ -143,7 +143,7 @@ pub struct SplitResult {
     pub ran_dropped_packets: u64,
     /// Periods at whose end the proxy judged the flow's demand.
     pub periods: u64,
-    /// Those at whose end it was slow.
+    /// Periods at whose end it was slow.
     pub slow_periods: u64,
 }
 

@@ -48,7 +48,7 @@ pub struct Counts {
     pub passed: u64,
     /// Periods at whose end RAPID judged the demand.
     pub periods: u64,
-    /// Those at whose end the flow was slow.
+    /// Periods at whose end the flow was slow.
     pub slow_periods: u64,
 }
 

@@ -46,11 +46,11 @@ pub struct Stats {
     pub sent: u64,
     /// Their bytes, header and tag included.
     pub sent_bytes: Bytes,
-    /// Of those, packets and bytes that the peer has received.
+    /// Packets and bytes of those that the peer has received.
     pub acked: u64,
     /// See `acked`.
     pub acked_bytes: Bytes,
-    /// Of those, packets and bytes declared lost; their content was retransmitted if it still mattered.
+    /// Packets and bytes of those declared lost; their content was retransmitted if it still mattered.
     pub lost: u64,
     /// See `lost`.
     pub lost_bytes: Bytes,

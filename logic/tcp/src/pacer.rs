@@ -34,7 +34,7 @@ struct Plan {
     full: u64,
     rate: Rate,
     burst: u32,
-    /// Of a full segment.
+    /// The time that a full segment takes at this rate.
     time: Span,
 }
 

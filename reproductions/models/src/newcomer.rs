@@ -68,9 +68,9 @@ pub struct Newcomer {
     pub gain: f64,
     /// The newcomer's bandwidth at first.
     pub initial: Rate,
-    /// Of Thres1.
+    /// `gamma` of Thres1.
     pub gamma: f64,
-    /// Of Thres2.
+    /// Q_T of Thres2.
     pub queue_threshold: Bits,
     /// Buffer of the bottleneck.
     pub buffer: Bits,

@@ -94,7 +94,7 @@ struct Panel {
 }
 
 impl Screen {
-    /// Of links with these names; `hints` are shown until programs print something to `log`.
+    /// Makes the screen of links with these names; `hints` are shown until programs print something to `log`.
     pub fn new(title: String, links: Vec<String>, hints: Vec<String>, log: PathBuf) -> Self {
         let panel = |name| Panel { name, moments: VecDeque::new(), is_used: false };
         Self {

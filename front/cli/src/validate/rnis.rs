@@ -31,7 +31,7 @@ const MOST_OF_50: f64 = 25.0;
 struct Case {
     /// Name, with the experiment.
     name: &'static str,
-    /// Everything of the scenario but its duration and period.
+    /// The scenario without its duration and period.
     scenario: &'static str,
     users: u32,
     period: &'static str,

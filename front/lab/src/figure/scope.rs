@@ -14,7 +14,7 @@ pub enum Flows {
     /// All but plain sources ("udp").
     #[default]
     All,
-    /// Those with this name, including plain sources.
+    /// The flows with this name, including plain sources.
     Named(String),
     /// Flows with this name, or with a name that begins with it followed by a blank or a dot; no plain sources.
     Group(String),

@@ -92,7 +92,7 @@ impl Recordings {
         self.known.get(name)
     }
 
-    /// Those requested and not found since the last call.
+    /// Returns the recordings requested and not found since the last call.
     pub fn take_missing(&mut self) -> Vec<String> {
         std::mem::take(&mut self.missing).into_iter().collect()
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    /// Of no file.
+    /// A sum that no file has.
     const ANOTHER: &str = "00";
 
     fn recordings(sha256: &str, folder: &Path) -> Recordings {

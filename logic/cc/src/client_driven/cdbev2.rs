@@ -131,7 +131,7 @@ pub struct Cdbev2 {
     weight: (f64, Span),
     pending: Option<f64>,
 
-    /// Of full segments; [`Span::MAX`] before the first.
+    /// Smallest RTT of full segments; [`Span::MAX`] before the first.
     rtt_min: Span,
     one_way_min: Span,
     floor: Floor,

@@ -118,7 +118,7 @@ struct Radio {
 struct Acked {
     radio: u64,
     wired: u64,
-    /// Of those for the wired window: packets that the PEP had not reported.
+    /// Packets, of those for the wired window, that the PEP had not reported.
     unreported: u64,
 }
 

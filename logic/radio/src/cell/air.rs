@@ -222,7 +222,7 @@ impl Layout {
         Some((found.mcs, found.size, mean / f64::from(found.size.bits().max(1))))
     }
 
-    /// Those of `units` that data may use in this slot.
+    /// Returns those of `units` that data may use in this slot.
     #[inline]
     pub fn for_data(&self, slot: u64, units: Units) -> Units {
         self.elements.as_ref().map_or(units, |elements| units.minus(elements.taken(slot)))

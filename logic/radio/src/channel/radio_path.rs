@@ -26,7 +26,7 @@ pub enum Sight {
     Clear,
     /// None does.
     Blocked,
-    /// Those without a building in between.
+    /// Users without a building between them and the base station.
     Buildings(Arc<[Building]>),
     /// With the probability of a street canyon ([`umi_clear_probability`]), drawn anew every 50 m travelled.
     Chance,

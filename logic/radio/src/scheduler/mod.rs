@@ -49,14 +49,14 @@ const WINDOW: f64 = 99.0;
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// Those with the highest rate relative to their average.
+    /// Users with the highest rate relative to their average.
     ProportionalFair {
         /// Averaging window in TTIs; ns-3 has 99. Less than 1 counts as 1.
         window: f64,
     },
     /// All users in turn, with equal parts.
     RoundRobin,
-    /// Those with the best channel.
+    /// Users with the best channel.
     MaxCi,
 }
 

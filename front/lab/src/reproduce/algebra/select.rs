@@ -8,9 +8,9 @@ use crate::stats;
 /// The points of a term.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum At {
-    /// Those of these groups; all if empty.
+    /// The points of these groups; all if empty.
     Groups(Vec<String>),
-    /// Those where places have these values.
+    /// The points at which places have these values.
     Places(Values),
 }
 

@@ -22,10 +22,10 @@ const ANYWHERE: [Tested; 4] = [
     Tested { name: "cdbe", text: "cdbe:report=exp" },
     Tested { name: "cdbev2", text: "cdbev2:report=exp" },
 ];
-/// Those whose receiver goes by the grants of its modem: in cells alone.
+/// Controls whose receiver follows the grants of its modem: in cells alone.
 const IN_CELLS: [Tested; 2] =
     [Tested { name: "dcic", text: "dcic:report=exp" }, Tested { name: "cqic-s", text: "cqic-s:report=exp" }];
-/// Those that go by what a modem, the edge's feed or a PEP tells the sender: in [`told`] alone.
+/// Controls that follow what a modem, the edge's feed or a PEP tells the sender: in [`told`] alone.
 const SIGMA: Tested = Tested { name: "sigma", text: "sigma" };
 const MELD: Tested = Tested { name: "cubic+meld-me", text: "cubic+meld-me" };
 const MDCC: Tested = Tested { name: "mdcc", text: "mdcc" };

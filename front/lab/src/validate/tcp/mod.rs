@@ -95,7 +95,7 @@ pub struct How<'a> {
     pub grid: Grid,
     /// The rows of `--quick`, once each.
     pub quick: bool,
-    /// Of these, only rows whose name has one of these words; all if there are none.
+    /// Only rows whose name has one of these words are played; all if there are none.
     pub only: &'a [String],
     /// Concurrent emulations; 0 for one more than there are cores, at most 3.
     pub side_by_side: usize,
