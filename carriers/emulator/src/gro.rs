@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_says_of_how_many_packets_it_is_and_when_the_first_was_due() {
+    fn written_packets_say_how_many_they_hold_and_when_the_first_was_due() {
         let mut packet_buffer = PacketBuffer::default();
         let parts = take_in(&mut packet_buffer, &large(9));
         let (mut coalescer, mut left) = (Coalescer::default(), Vec::new());
@@ -590,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_added_up_itself_is_handed_over_as_it_is() {
+    fn packets_with_complete_checksums_are_handed_over_as_they_are() {
         let mut packet = USUAL.buffer();
         fill_checksum(&mut packet);
         let packets = vec![(1, packet.clone()), (1, packet)];

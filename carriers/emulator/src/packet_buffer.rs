@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_kept_until_its_last_packet_is_gone_and_its_buffer_is_used_again() {
+    fn buffers_are_kept_until_their_last_packet_is_gone_and_then_reused() {
         let mut packet_buffer = PacketBuffer::default();
         // A packet, a small GSO packet and two large ones; then the same again.
         for round in 0..3_u32 {

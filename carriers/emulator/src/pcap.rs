@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_in_time_is_left_out_and_counted() {
+    fn packets_that_cannot_be_written_in_time_are_left_out_and_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.pcapng");
         let (mut tap, writer) = Writer::create(&path, &["server"]).unwrap();

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_connection_sent_is_seen_at_both_ends() {
+    fn bytes_sent_are_seen_at_both_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("it has one");
         let mut sender = TcpStream::connect(address).expect("it listens");

@@ -28,7 +28,7 @@ fn took(flow: &FlowResult) -> Span {
 }
 
 #[test]
-fn what_is_lost_is_sent_again_once_and_in_time() {
+fn lost_segments_are_retransmitted_once_and_in_time() {
     let clean = took(&transfer(&[], ""));
     // (case, lost, retransmitted, timeouts, extra time at most)
     for (case, lost, again, timeouts, extra) in [

@@ -178,7 +178,7 @@ fn an_emulation_publishes_its_cells_live() {
 }
 
 #[test]
-fn what_cannot_be_published_is_said() {
+fn publishing_to_an_unusable_path_is_refused_with_a_reason() {
     let folder = folder_with(SCENARIO);
     for (scenario, option, part) in [
         (SCENARIO, "/tmp/cell.sock", "expected unix:PATH"),

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_swept_is_refused() {
+    fn settings_that_cannot_be_swept_are_refused() {
         assert!(matches!("flow.cc".parse::<Variation>(), Err(SweepError::NotAVariation { .. })));
         assert!(matches!("flow.cc=cubic,,c2tcp".parse::<Variation>(), Err(SweepError::NotAVariation { .. })));
         let refused =

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_ue_decodes_ends_at_a_rate_of_0_930() {
+    fn ues_decode_up_to_a_rate_of_0_930() {
         let block = |mcs: u8, prbs: u8| {
             let mcs = LteMcs::new(mcs).unwrap();
             let prbs = LtePrbs::new(prbs).unwrap();

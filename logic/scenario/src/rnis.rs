@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_usual() {
+    fn missing_keys_have_their_defaults() {
         assert_eq!(read("").unwrap(), (FeedSpec::EDGE, FeedSpec::MODEM));
         let (rnis, modem) =
             read("[rnis]\ndelay = \"100ms\"\n[modem]\nevery = 3\nencoding = \"text\"").unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_values_are_refused() {
         for (tables, message) in [
             ("[rnis]\nperiod = \"0s\"", "period: must be above zero"),
             ("[rnis]\nerror = 0.95", "error: expected a number from 0 to 0.9, found 0.95"),

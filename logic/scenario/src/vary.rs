@@ -397,7 +397,7 @@ transport = "udp"
     }
 
     #[test]
-    fn what_cannot_be_varied_says_what_can() {
+    fn unknown_settings_are_answered_with_those_that_exist() {
         for (key, message) in [
             ("", "cannot vary \"\": "),
             (

@@ -753,7 +753,7 @@ impl CongestionControl for AtTimes {
 }
 
 #[test]
-fn who_owns_the_window_is_asked_when_it_matters() {
+fn the_owner_of_the_window_is_asked_when_it_matters() {
     // Neither owns it when the connection is established. The endpoint must not decay the window of the one that does later.
     let allocated = Allocation { rate: Rate::from_mbit_per_s(50), window: segments(40) };
     for (allocation, after_idle) in [(None, 10.0), (Some(allocated), 40.0)] {

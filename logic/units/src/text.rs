@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_held_exactly_is_refused() {
+    fn values_that_cannot_be_held_exactly_are_refused() {
         assert!(matches!("0.5ns".parse::<Span>(), Err(ParseError::TooFine { .. })));
         assert!(matches!("0.1B".parse::<Bytes>(), Err(ParseError::TooFine { .. })));
         assert!(matches!("99999999999999999999s".parse::<Span>(), Err(ParseError::TooLarge { .. })));

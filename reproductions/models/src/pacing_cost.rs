@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn nonsensical_inputs_are_refused() {
         for (capacity, step, expected) in [
             (0.0, 1.0, "--capacity: expected 1 to 1e9 packets, found 0"),
             (-5.0, 1.0, "--capacity: expected 1 to 1e9 packets, found -5"),

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn nonsensical_inputs_are_refused() {
         let path = UploadPath::THESIS;
         for (asked, expected) in [
             (UploadPath { bdp: Bytes::new(100), ..path }, "--bdp: expected a segment or more, found 100"),

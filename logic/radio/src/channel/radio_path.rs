@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_look_finds_does_not_depend_on_looks_before() {
+    fn readings_do_not_depend_on_earlier_readings() {
         let site = Site {
             average: Average::Distance {
                 loss: PathLoss::UmiStreetCanyon,

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_their_line() {
         for (text, error) in [
             ("", "expected one row or more, found none"),
             ("time_s,sinr_db\n", "expected one row or more with a value, found none"),

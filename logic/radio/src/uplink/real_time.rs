@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fast_uneven_or_not_udp_is_the_rest() {
+    fn fast_uneven_or_other_flows_than_udp_have_no_priority() {
         let all = |packet: UplinkPacket, gaps: &[u64]| {
             let (first, of) = first(&mut bands(100), packet, gaps);
             (first > 0).then_some(first == of)

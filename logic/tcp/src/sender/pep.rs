@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_before_a_gap_does_not_take_its_early_repair_back() {
+    fn acknowledgements_before_a_gap_do_not_undo_its_early_repair() {
         let mut sender = sending(Listener(Arc::default(), true));
         let mss = sender.mss().get();
         let view = PepView {
