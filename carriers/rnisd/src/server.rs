@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -92,6 +93,21 @@ pub fn check_files(config: &Config, name: &str) -> Result<(), Faults> {
         }
     }
     if faults.is_empty() { Ok(()) } else { Err(Faults { file: name.to_owned(), faults }) }
+}
+
+/// Allows as many open files as the system lets this process have: each connection is one, and each callback that is under way.
+pub fn allow_files(connections: usize) {
+    let allowed = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most).map(|()| most));
+    match allowed {
+        Ok(most) if most < connections as u64 => tracing::warn!(
+            most,
+            connections,
+            "fewer files may be open than `limits.connections`: raise the limit (LimitNOFILE= of systemd, ulimit -Hn)"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the number of open files could not be raised to its limit"),
+    }
 }
 
 /// A running server. It stops when this is dropped.

@@ -7,11 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use ranpace_rnisd::config::{self, Config, ConfigError, LogFormat, LogLevel, SourceConfig};
 use ranpace_rnisd::feed;
 use ranpace_rnisd::ipnet::IpNet;
-use ranpace_rnisd::server::{ServeError, Server, check_files};
+use ranpace_rnisd::server::{ServeError, Server, allow_files, check_files};
 use ranpace_rnisd::source::NamedSource;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -130,21 +129,6 @@ fn log(to: &config::Log) {
     match to.format {
         LogFormat::Text => log.with_ansi(false).init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
-    }
-}
-
-/// Allows as many open files as the system lets this process have: each connection is one, and each callback that is under way.
-fn allow_files(connections: usize) {
-    let allowed = getrlimit(Resource::RLIMIT_NOFILE)
-        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most).map(|()| most));
-    match allowed {
-        Ok(most) if most < connections as u64 => tracing::warn!(
-            most,
-            connections,
-            "fewer files may be open than `limits.connections`: raise the limit (LimitNOFILE= of systemd, ulimit -Hn)"
-        ),
-        Ok(_) => {}
-        Err(error) => tracing::warn!(%error, "the number of open files could not be raised to its limit"),
     }
 }
 
