@@ -11,6 +11,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore as _, ObjectBuilder};
@@ -73,8 +74,10 @@ fn reductions_are_taken_back_to_a_window() {
         send_for(Duration::from_secs(1));
         // Longer than the timeout; a probe may come before it, and its answer.
         for _ in 0..5 {
-            hosts.stand_still(Duration::from_millis(600), RATE);
-            send_for(Duration::from_millis(500));
+            thread::scope(|scope| {
+                scope.spawn(|| hosts.hold_answers(Duration::from_millis(600)));
+                send_for(Duration::from_millis(1000));
+            });
             if undone(&hosts).1 > 0 {
                 break;
             }

@@ -82,18 +82,18 @@ impl Hosts {
     /// What the sender sends passes a queue of 50 ms at this rate.
     pub fn limit(&self, rate: &str) {
         // A queue takes what TSO has merged apart.
-        self.queue(&format!("replace dev veth root tbf rate {rate} burst 16kb latency 50ms"));
+        self.queue(SENDER, &format!("replace dev veth root tbf rate {rate} burst 16kb latency 50ms"));
     }
 
-    /// The queue of [`Self::limit`] holds everything back for so long, and loses none of it. Its rate is this afterwards.
-    pub fn stand_still(&self, time: Duration, rate: &str) {
-        self.queue("change dev veth root tbf rate 8kbit burst 1600b limit 256kb");
+    /// Holds back what the receiver answers for so long, and loses none of it.
+    pub fn hold_answers(&self, time: Duration) {
+        self.queue(RECEIVER, "replace dev veth root tbf rate 80bit burst 1600b limit 256kb");
         thread::sleep(time);
-        self.queue(&format!("change dev veth root tbf rate {rate} burst 16kb limit 256kb"));
+        self.queue(RECEIVER, "change dev veth root tbf rate 1gbit burst 256kb limit 256kb");
     }
 
-    fn queue(&self, change: &str) {
-        run(&format!("tc -n {} qdisc {change}", self.names[SENDER]));
+    fn queue(&self, host: usize, change: &str) {
+        run(&format!("tc -n {} qdisc {change}", self.names[host]));
     }
 
     /// Runs something on a host.
