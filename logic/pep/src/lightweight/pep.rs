@@ -316,12 +316,21 @@ impl Pep {
         }
     }
 
-    /// Packets have passed that were not observed. Each flow begins a new epoch with its next packet, so that they are reported as
-    /// unknown and not as missing.
+    /// Packets have passed that were not observed. Each flow begins a new epoch, and again with its next packet, so that they are
+    /// reported as unknown and not as missing.
     pub fn lose_sight(&mut self) {
         for server in &mut self.servers {
             server.generation = server.generation.wrapping_add(1);
         }
+        for flow in self.flows.iter_mut().filter(|flow| flow.live) {
+            flow.restart(flow.epoch.wrapping_add(1));
+        }
+    }
+
+    /// Whether a server with this address is subscribed.
+    pub fn is_subscribed(&self, now: Time, address: [u8; 16]) -> bool {
+        let mut servers = self.servers.iter().filter(|server| server.address == address);
+        servers.any(|server| server.subscription.as_ref().is_some_and(|(_, until)| now < *until))
     }
 
     /// Begins a flow with its first packet.
