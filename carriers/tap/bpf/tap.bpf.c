@@ -3,6 +3,8 @@
  * Copies the headers of packets that servers sent into a ring buffer. It is the filter of a packet socket, and keeps nothing for the
  * socket itself: such a program can neither change a packet nor hold it, and it is gone when its process is.
  *
+ * The socket is of the type SOCK_DGRAM, so that a packet begins with its IP header here.
+ *
  * What a copy has is read and checked by src/packet.rs.
  */
 #include <linux/bpf.h>
@@ -89,8 +91,8 @@ static __always_inline void copy_datagrams(struct __sk_buff *skb, __u64 at, __u3
         /* The bound is told again where the verifier looks for it. */
         headers &= 127;
         if (headers > HEADERS || headers == 0 || length == 0 || length > PAYLOAD ||
-            bpf_skb_load_bytes_relative(skb, 0, c->content, headers, BPF_HDR_START_NET) ||
-            bpf_skb_load_bytes_relative(skb, place, c->content + headers, length, BPF_HDR_START_NET)) {
+            bpf_skb_load_bytes(skb, 0, c->content, headers) ||
+            bpf_skb_load_bytes(skb, place, c->content + headers, length)) {
             bpf_ringbuf_discard(c, 0);
             return;
         }
@@ -112,9 +114,9 @@ int tap(struct __sk_buff *skb)
     if (skb->pkt_type == PACKET_OUTGOING)
         return 0;
     if (skb->protocol == bpf_htons(ETH_P_IP))
-        failed = bpf_skb_load_bytes_relative(skb, 12, source.bytes + 12, 4, BPF_HDR_START_NET);
+        failed = bpf_skb_load_bytes(skb, 12, source.bytes + 12, 4);
     else if (skb->protocol == bpf_htons(ETH_P_IPV6))
-        failed = bpf_skb_load_bytes_relative(skb, 8, source.bytes, 16, BPF_HDR_START_NET);
+        failed = bpf_skb_load_bytes(skb, 8, source.bytes, 16);
     else
         return 0;
     if (failed || !bpf_map_lookup_elem(&servers, &source))
@@ -127,7 +129,7 @@ int tap(struct __sk_buff *skb)
     if (length > sizeof(c->content))
         length = sizeof(c->content);
     c->bytes = length;
-    if (length == 0 || bpf_skb_load_bytes_relative(skb, 0, c->content, length, BPF_HDR_START_NET)) {
+    if (length == 0 || bpf_skb_load_bytes(skb, 0, c->content, length)) {
         bpf_ringbuf_discard(c, 0);
         return 0;
     }
