@@ -127,7 +127,7 @@ const NOTES: usize = 256;
 
 /// All meters.
 pub struct Meters<'a> {
-    /// Of each flow; then of the connections to servers of split flows.
+    /// A meter of each flow, then of the connections to servers of split flows.
     pub flows: Vec<FlowMeter>,
     pub(crate) links: Vec<LinkMeter>,
     pub(crate) ledger: Ledger,

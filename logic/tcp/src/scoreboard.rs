@@ -431,7 +431,7 @@ impl Scoreboard {
         }
     }
 
-    /// Nothing was lost after all: segments waiting for retransmission count as in flight again.
+    /// Takes back all losses: segments waiting for retransmission count as in flight again.
     pub fn unmark_lost(&mut self) {
         for (id, record) in (self.base..).zip(&mut self.records) {
             if record.flags.has(Flags::LOST) {

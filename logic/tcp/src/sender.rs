@@ -241,12 +241,12 @@ impl Sender {
         self.written = self.next;
     }
 
-    /// Whether everything written has been acknowledged.
+    /// Returns whether everything written has been acknowledged.
     pub fn is_done(&self) -> bool {
         self.una >= self.written
     }
 
-    /// Whether the handshake is over.
+    /// Returns whether the handshake is over.
     pub fn is_established(&self) -> bool {
         self.phase == Phase::Established
     }

@@ -31,11 +31,11 @@ const MOST_OF_50: f64 = 25.0;
 struct Case {
     /// Name, with the experiment.
     name: &'static str,
-    /// Everything of the scenario but its duration and period.
+    /// The scenario without its duration and period.
     scenario: &'static str,
     users: u32,
     period: &'static str,
-    /// Where the rate may be compared: as many users as the datagrams were made for.
+    /// The rate may be compared: there are as many users as the datagrams were made for.
     is_judged: bool,
     /// With `--quick`.
     is_quick: bool,
@@ -55,7 +55,7 @@ to = "phone"
 cc = "cubic+meld-me:tbs=period"
 "#;
 
-/// That of RAPID's with millimetre waves: 000-mmwave.
+/// The scenario of RAPID's experiments with millimetre waves: 000-mmwave.
 const MMWAVE: &str = r#"
 [[cell]]
 name = "cell"
@@ -75,7 +75,7 @@ to = "phone"
 cc = "cubic"
 "#;
 
-/// That of RAPID's in LTE: 000-lte.
+/// The scenario of RAPID's experiments in LTE: 000-lte.
 const LTE: &str = r#"
 [[cell]]
 name = "cell"
@@ -130,7 +130,7 @@ impl Case {
     }
 }
 
-/// What was measured.
+/// The measured figures.
 struct Measured {
     /// kbit/s for each user.
     rate: f64,

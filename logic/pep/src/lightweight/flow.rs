@@ -83,7 +83,7 @@ impl BuildHasher for Places {
     }
 }
 
-/// What the PEP can read of a packet.
+/// The part of a packet that the PEP can read.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     /// A TCP segment.

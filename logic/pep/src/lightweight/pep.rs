@@ -86,7 +86,7 @@ pub struct PepStats {
 pub struct Datagram {
     /// The server's address.
     pub to: [u8; 16],
-    /// What to send.
+    /// The encoded message.
     pub content: Buffer,
 }
 
@@ -231,7 +231,7 @@ impl Pep {
         self.by_id.len()
     }
 
-    /// Whether it tracks none.
+    /// Returns whether it tracks none.
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
@@ -682,7 +682,7 @@ impl Server {
 }
 
 impl Flow {
-    /// Whether the flow's bytes have earned a report, at least one without gaps; otherwise there is no need for a timer. Only
+    /// Returns whether the flow's bytes have earned a report, at least one without gaps; otherwise there is no need for a timer. Only
     /// packets earn credit, and each packet checks again.
     fn affords_report(&self) -> bool {
         let size = match &self.counted {

@@ -184,7 +184,7 @@ impl Sender {
         }
     }
 
-    /// Whether duplicates inflate the window of this recovery.
+    /// Returns whether duplicates inflate the window of this recovery.
     fn is_inflated(&self) -> bool {
         self.plain.reduced || self.ignored || self.config.inflate_own
     }

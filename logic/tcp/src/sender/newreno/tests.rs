@@ -73,7 +73,7 @@ fn window(cwnd: u32) -> Config {
 }
 
 #[test]
-fn what_every_segment_needs_lies_together() {
+fn fields_of_every_segment_lie_together() {
     // Cache lines of 64 bytes: fields from `delivered` on are for acknowledgements, `pacer` to `edge` for sending.
     // `Duplicates` must compensate for any field added before them.
     use core::mem::offset_of;
@@ -450,7 +450,7 @@ fn samples_are_of_the_newest_or_the_oldest_segment_on_the_clock_that_is_set() {
 }
 
 #[test]
-fn what_was_sent_again_gives_no_oldest_sample() {
+fn retransmitted_segments_give_no_oldest_sample() {
     let mut b = Bench::new(Config { rtt_sample: RttSample::Oldest, ..window(20) }, halve);
     b.poll();
     b.now += RTT;
