@@ -13,6 +13,8 @@ mod kernel;
 mod list;
 mod model;
 mod output;
+#[cfg(target_os = "linux")]
+mod pep;
 mod record;
 mod reproduce;
 #[cfg(target_os = "linux")]
@@ -56,6 +58,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Kernel(kernel::Kernel),
     #[cfg(target_os = "linux")]
+    Pep(pep::Pep),
+    #[cfg(target_os = "linux")]
     Rnis(Box<rnis::Rnis>),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
@@ -79,6 +83,8 @@ fn main() -> ExitCode {
         Command::EmulateInside(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Kernel(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Pep(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Rnis(command) => command.run(),
         Command::Sweep(command) => command.run(),
