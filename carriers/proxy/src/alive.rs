@@ -34,8 +34,8 @@ const EXPIRATION: u16 = 5;
 const VALUE: u16 = 1;
 /// `NFPROTO_INET`.
 const INET: u8 = 1;
-/// The element: TCP's protocol number, in the four bytes of a register.
-const TCP: [u8; 4] = [6, 0, 0, 0];
+/// The element: TCP's protocol number.
+const TCP: [u8; 1] = [6];
 
 /// The socket through which the element is renewed.
 pub struct Alive {

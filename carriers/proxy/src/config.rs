@@ -290,6 +290,12 @@ impl Config {
     /// All that is wrong in it.
     pub fn parse(name: &str, text: &str) -> Result<Self, Faults> {
         let (config, mut faults) = read_parts::<Self>(text);
+        let wrong: Vec<String> = faults.iter().map(|fault| fault.key.clone()).collect();
+        // A key with a wrong value is not missing, too.
+        faults.retain(|Fault { key, reason, .. }| {
+            let missing = reason.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+            missing.is_none_or(|missing| !wrong.contains(&format!("{key}.{missing}")))
+        });
         if let Some(config) = &config {
             let is_known =
                 |key: &str| faults.iter().any(|fault| fault.key.split('.').next() == key.split('.').next());
