@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use tun_rs::{DeviceBuilder, SyncDevice};
 
@@ -12,6 +13,8 @@ use crate::rules;
 
 /// Largest packet; a SYN is much smaller.
 const MTU: u16 = 1500;
+/// Time in which the kernel makes a device ready. Ours.
+const STARTING: Duration = Duration::from_secs(3);
 
 /// Both devices.
 pub struct Devices {
@@ -91,6 +94,11 @@ fn device(name: &str, device: &str) -> Result<SyncDevice, ProxyError> {
     set(&format!("net/ipv6/conf/{device}/addr_gen_mode"), "1")?;
     tun.set_nonblocking(true).map_err(ProxyError::system(format!("open the device {device}")))?;
     rules::ip(&format!("link set dev {device} up"))?;
+    let until = Instant::now() + STARTING;
+    // Up to a second later the kernel gives it a queue; what it is sent before is lost.
+    while rules::ip(&format!("link show dev {device}"))?.contains("qdisc noop") && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     Ok(tun)
 }
 

@@ -11,21 +11,24 @@ use ranpace_units::Bytes;
 use rustix::net::{SocketFlags, acceptfrom_with, getsockname};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
+use crate::config::Config;
 use crate::error::ProxyError;
+use crate::proxy::piece;
 use crate::syn::{Ends, Syn};
 
 /// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
 /// Unsent payload that a socket holds for its peer, in bytes: more stays in the proxy, where it is counted. Ours.
-pub const UNSENT: u32 = 128 << 10;
+const UNSENT: usize = 128 << 10;
 /// A silent peer is asked for a sign of life after this time, so that connections of devices that have vanished end. Ours.
 const KEEPALIVE: Duration = Duration::from_secs(600);
 
 /// Both listeners, for IPv4 and IPv6; the latter only where the kernel has it.
-pub fn listeners(port: u16, congestion: Option<&str>) -> Result<Vec<Socket>, ProxyError> {
+pub fn listeners(config: &Config, congestion: &str) -> Result<Vec<Socket>, ProxyError> {
     let listener = |address: IpAddr| {
-        let what = format!("listen on port {port} for redirected connections");
-        listen(SocketAddr::new(address, port), congestion).map_err(ProxyError::system(what))
+        let what = format!("listen on port {} for redirected connections", config.port);
+        listen(SocketAddr::new(address, config.port), config.limits.flow_buffer, congestion)
+            .map_err(ProxyError::system(what))
     };
     let mut found = vec![listener(Ipv4Addr::UNSPECIFIED.into())?];
     match listener(Ipv6Addr::UNSPECIFIED.into()) {
@@ -37,21 +40,19 @@ pub fn listeners(port: u16, congestion: Option<&str>) -> Result<Vec<Socket>, Pro
 }
 
 /// Sockets that it accepts inherit its options.
-fn listen(address: SocketAddr, congestion: Option<&str>) -> io::Result<Socket> {
-    let socket = transparent(address.ip())?;
+fn listen(address: SocketAddr, buffer: Bytes, congestion: &str) -> io::Result<Socket> {
+    let socket = transparent(address.ip(), buffer)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    if let Some(name) = congestion {
-        socket.set_tcp_congestion(name.as_bytes())?;
-    }
+    socket.set_tcp_congestion(congestion.as_bytes())?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }
 
 /// A socket that may have any address as its own, and that a killed process resets.
-fn transparent(family: IpAddr) -> io::Result<Socket> {
+fn transparent(family: IpAddr, buffer: Bytes) -> io::Result<Socket> {
     let domain = if family.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     match family {
@@ -61,7 +62,7 @@ fn transparent(family: IpAddr) -> io::Result<Socket> {
     socket.set_reuse_address(true)?;
     socket.set_linger(Some(Duration::ZERO))?;
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_notsent_lowat(UNSENT)?;
+    socket.set_tcp_notsent_lowat(piece(buffer, UNSENT) as u32)?; // at most `UNSENT`
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
     Ok(socket)
 }
@@ -111,7 +112,7 @@ pub fn connect(ends: &Ends, syn: Option<&Syn>, buffer: Bytes) -> io::Result<Serv
 }
 
 fn connect_from(ends: &Ends, port: u16, syn: Option<&Syn>, buffer: Bytes) -> io::Result<OwnedFd> {
-    let socket = transparent(ends.client.ip())?;
+    let socket = transparent(ends.client.ip(), buffer)?;
     // Before the connection begins, because it sets the scale of windows. The kernel doubles it for its own overhead.
     setsockopt(&socket, sockopt::RcvBufForce, &(buffer.get() as usize))?;
     if let Some(mss) = syn.and_then(|syn| syn.mss) {

@@ -30,6 +30,8 @@ pub enum Passed {
     Limit,
     /// The server refuses, or is not reached: the client is to see that itself.
     Refused,
+    /// The server had not answered when the client asked again.
+    Silent,
     /// It came back to the proxy.
     Loop,
     /// The proxy was asleep, so that it may have passed already.

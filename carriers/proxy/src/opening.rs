@@ -81,8 +81,13 @@ impl Proxy {
                 self.pass(packet, Passed::Loop);
             }
             State::Exact { released: true, .. } => self.release(packet),
-            // The server has not answered yet.
-            State::Exact { .. } | State::Accepted(_) => {}
+            State::Exact { .. } => {
+                // Whether the server is slow, silent, or not on its network (which the kernel tells the client, not the proxy): the
+                // client is to see for itself.
+                self.handshakes.remove(place);
+                self.pass(packet, Passed::Silent);
+            }
+            State::Accepted(_) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender as CommandSender, channel};
 
 use ranpace_pep::rapid::Rapid;
 use ranpace_rnisd::clock;
-use ranpace_units::{Span, Time};
+use ranpace_units::{Bytes, Span, Time};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use slab::Slab;
@@ -23,7 +23,7 @@ use crate::feed::{FeedThread, News};
 use crate::handshakes::Handshakes;
 use crate::legs;
 use crate::metrics::{End, Metrics};
-use crate::pipes::Pipes;
+use crate::pipes::{PIPE_BYTES, Pipes};
 use crate::relay::{Progress, Relay, Side};
 use crate::rules::Rules;
 use crate::sender::Sender;
@@ -158,7 +158,7 @@ impl Proxy {
             tracing::warn!(%why, "the kernel control is not used; CUBIC with a limit of its pace sends to users");
         }
         let devices = Devices::create(&config.name)?;
-        let listeners = legs::listeners(config.port, Some(sender.congestion()))?;
+        let listeners = legs::listeners(&config, sender.congestion())?;
         let rules = Rules::new(&config);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(ProxyError::system("create an epoll instance"))?;
@@ -328,8 +328,9 @@ impl Proxy {
 
     /// Moves the payload of a connection, and ends it where it is over.
     pub(crate) fn go(&mut self, now: Time, place: usize) {
+        let piece = piece(self.config.limits.flow_buffer, PIPE_BYTES);
         let Some(relay) = self.relays.get_mut(place) else { return };
-        let progress = relay.go(&mut self.pipes);
+        let progress = relay.go(&mut self.pipes, piece);
         if !relay.moved {
             relay.moved = true;
             self.moved.push(place);
@@ -492,6 +493,11 @@ impl Drop for Proxy {
             tracing::error!(%error, "rules of the proxy are left; `ranpace proxy --clean` removes them");
         }
     }
+}
+
+/// The part of a connection's buffer that waits in one place: in the socket towards the user, or in a pipe.
+pub(crate) fn piece(flow_buffer: Bytes, at_most: usize) -> usize {
+    usize::try_from(flow_buffer.get() / 4).map_or(at_most, |part| part.min(at_most))
 }
 
 /// Whether the peer of a socket has acknowledged all that it was sent, or cannot any more.

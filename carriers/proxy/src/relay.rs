@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::Shutdown;
 use rustix::pipe::{SpliceFlags, splice};
 
-use crate::pipes::{PIPE_BYTES, Pipe, Pipes};
+use crate::pipes::{Pipe, Pipes};
 use crate::syn::Ends;
 
 /// Bytes that one direction moves before others have their turn. Ours.
@@ -153,14 +153,14 @@ impl Relay {
         !self.queued && (waits(&self.down, &self.server) || waits(&self.up, &self.user))
     }
 
-    /// Moves what can be moved.
+    /// Moves what can be moved, at most `piece` bytes at a time.
     ///
     /// # Errors
     ///
     /// A leg was reset, or has failed; the other one is to be reset.
-    pub fn go(&mut self, pipes: &mut Pipes) -> io::Result<Progress> {
-        let down = self.down.go(&mut self.server, &mut self.user, pipes)?;
-        let up = self.up.go(&mut self.user, &mut self.server, pipes)?;
+    pub fn go(&mut self, pipes: &mut Pipes, piece: usize) -> io::Result<Progress> {
+        let down = self.down.go(&mut self.server, &mut self.user, pipes, piece)?;
+        let up = self.up.go(&mut self.user, &mut self.server, pipes, piece)?;
         Ok(match (down, up) {
             (Progress::Done, Progress::Done) => Progress::Done,
             (Progress::Goes, _) | (_, Progress::Goes) => Progress::Goes,
@@ -170,7 +170,7 @@ impl Relay {
 }
 
 impl Direction {
-    fn go(&mut self, from: &mut Leg, to: &mut Leg, pipes: &mut Pipes) -> io::Result<Progress> {
+    fn go(&mut self, from: &mut Leg, to: &mut Leg, pipes: &mut Pipes, piece: usize) -> io::Result<Progress> {
         if self.told {
             return Ok(Progress::Done);
         }
@@ -188,12 +188,13 @@ impl Direction {
                 }
                 self.told = true;
                 break Progress::Done;
-            } else if !from.readable {
+            } else if !from.readable || !to.writable {
+                // What nobody takes stays in the sender's socket, whose window then closes.
                 break Progress::Waits;
             } else if self.read >= until {
                 break Progress::Goes;
             } else {
-                self.fill(from, pipes)?;
+                self.fill(from, pipes, piece)?;
             }
         };
         // Only payload that is stuck keeps a pipe.
@@ -206,19 +207,12 @@ impl Direction {
     }
 
     /// Reads into the pipe, which is empty.
-    fn fill(&mut self, from: &mut Leg, pipes: &mut Pipes) -> io::Result<()> {
+    fn fill(&mut self, from: &mut Leg, pipes: &mut Pipes, piece: usize) -> io::Result<()> {
         let pipe = match &mut self.pipe {
             Some(pipe) => pipe,
             none => none.insert(pipes.take()?),
         };
-        match splice(
-            &from.socket,
-            None,
-            &pipe.into,
-            None,
-            PIPE_BYTES,
-            SpliceFlags::MOVE | SpliceFlags::NONBLOCK,
-        ) {
+        match splice(&from.socket, None, &pipe.into, None, piece, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
             Ok(0) => self.ended = true,
             Ok(bytes) => {
                 self.stuck = bytes;

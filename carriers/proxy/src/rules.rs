@@ -117,15 +117,17 @@ fn table(config: &Config) -> String {
     line(&format!(" set {ALIVE} {{\n  type inet_proto\n  flags timeout\n }}"));
     line(" chain prerouting {");
     line("  type filter hook prerouting priority mangle; policy accept;");
+    // Routers' errors about packets of the proxy's own are for its sockets: unreachable servers, and smaller packets on the path.
+    line(&format!("  meta l4proto {{ icmp, icmpv6 }} socket transparent 1 meta mark set {deliver} accept"));
     line("  meta l4proto != tcp accept");
-    let take = match config.handshake {
-        Handshake::Exact => {
-            let device = device_in(&config.name);
-            line(&format!("  iifname \"{device}\" {SYN} tproxy to :{port} meta mark set {deliver} accept"));
-            format!("meta mark set {hold}")
-        }
-        Handshake::AcceptFirst => format!("tproxy to :{port} meta mark set {deliver}"),
+    let take = |family: &str| match config.handshake {
+        Handshake::Exact => format!("meta mark set {hold}"),
+        Handshake::AcceptFirst => format!("tproxy {family} to :{port} meta mark set {deliver}"),
     };
+    if config.handshake == Handshake::Exact {
+        let device = device_in(&config.name);
+        line(&format!("  iifname \"{device}\" {SYN} tproxy to :{port} meta mark set {deliver} accept"));
+    }
     line(&format!("  {NO_SYN} socket transparent 1 meta mark set {deliver} accept"));
     line(&format!("  {NO_SYN} accept"));
     line(&format!("  meta l4proto != @{ALIVE} accept"));
@@ -138,10 +140,8 @@ fn table(config: &Config) -> String {
         let ports =
             if ports.is_empty() { String::new() } else { format!("tcp dport {{ {} }} ", ports.join(", ")) };
         for network in networks {
-            line(&format!(
-                "  iifname \"{interface}\" {} saddr {network} {ports}{take} accept",
-                family(network)
-            ));
+            let (family, take) = (family(network), take(family(network)));
+            line(&format!("  iifname \"{interface}\" {family} saddr {network} {ports}{take} accept"));
         }
     }
     line(" }\n}");

@@ -120,7 +120,9 @@ fn a_client_sees_what_the_server_does_and_the_server_sees_the_client() {
         assert_eq!((text.as_str(), answer.as_str()), ("hello", "and good bye"));
     }
     // Nobody is there; the kernel says so after three attempts to find it.
+    let begun = Instant::now();
     let unreachable = hosts.connect("10.91.2.77:5001".parse().unwrap()).unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(8), "unreachable after {:?}", begun.elapsed());
     assert_eq!(unreachable.kind(), ErrorKind::HostUnreachable);
     until("all handshakes are over", || proxy.shown().handshakes == 0);
 }
@@ -134,9 +136,14 @@ fn accepted_first_the_client_of_a_server_that_refuses_is_reset() {
     for v6 in [false, true] {
         let mut stream = hosts.ask(Wish { v6, ..Wish::download(300_000) }).unwrap();
         assert_eq!(receive(&mut stream, 300_000, || ()).unwrap(), 300_000);
-        let mut stream = hosts.connect(SocketAddr::new(SERVER[usize::from(v6)], 5999)).unwrap();
-        assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        let stream = hosts.connect(SocketAddr::new(SERVER[usize::from(v6)], 5999));
+        assert_eq!(first_byte(stream).unwrap_err().kind(), ErrorKind::ConnectionReset);
     }
+}
+
+/// Reads from a connection that may have been reset already.
+fn first_byte(stream: std::io::Result<TcpStream>) -> std::io::Result<usize> {
+    stream.and_then(|mut stream| stream.read(&mut [0]))
 }
 
 #[test]
@@ -222,8 +229,8 @@ fn the_proxys_own_addresses_and_other_networks_are_no_servers() {
         let proxy = hosts.proxy(&format!("handshake = {handshake:?}\nexcept = [\"fd91:2::/64\"]"), "");
         for own in ["10.91.1.1:5250", "10.91.2.1:5250"] {
             let begun = Instant::now();
-            let mut stream = hosts.connect(own.parse().unwrap()).unwrap();
-            assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+            let stream = hosts.connect(own.parse().unwrap());
+            assert_eq!(first_byte(stream).unwrap_err().kind(), ErrorKind::ConnectionReset);
             assert!(begun.elapsed() < AT_ONCE);
         }
         let refused = hosts.connect("10.91.1.1:5001".parse().unwrap()).unwrap_err();
@@ -248,8 +255,8 @@ fn a_reader_that_stalls_holds_what_it_may_and_others_go_on() {
         largest = proxy.shown().backlog_bytes.max(largest);
         thread::sleep(Duration::from_millis(5));
     }
-    // What was on its way when the window closed comes on top: a pipe and what the sockets took before the first tick.
-    assert!(largest > 0 && largest < 4 << 20, "{largest} bytes wait");
+    // As much again may have come before the first tick, when windows are still the kernel's.
+    assert!(largest > 0 && largest < 2 * 8 * (256 << 10), "{largest} bytes wait");
     drop(stalled);
     let mut stream = hosts.ask(Wish::download(5_000_000)).unwrap();
     assert_eq!(receive(&mut stream, 5_000_000, || ()).unwrap(), 5_000_000);

@@ -104,6 +104,13 @@ impl Hosts {
             run(&format!("ip -n {end} -6 route add default via fd91:{network}::1"));
         }
         run(&format!("ip netns exec {proxy} sysctl -q net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"));
+        // All know their neighbours, and links are up.
+        for server in SERVER {
+            until("hosts reach each other", || {
+                let refused = hosts.connect(SocketAddr::new(server, PORT)).unwrap_err();
+                refused.kind() == ErrorKind::ConnectionRefused
+            });
+        }
         hosts
     }
 
