@@ -13,10 +13,10 @@ use crate::syn::Ends;
 const ASKING: Span = Span::from_secs(130);
 /// A client that does not complete its handshake is forgotten after this time. Ours.
 const ANSWERING: Span = Span::from_secs(15);
-/// After a connection was seen to come back to the proxy, its SYNs pass for this time. Ours.
-const LOOPED: Span = Span::from_secs(60);
-/// Most connections that are remembered as looped. Ours.
-const MOST_LOOPED: usize = 1024;
+/// After a SYN of a connection has passed, further ones of it pass for this time. Ours.
+const PASSING: Span = Span::from_secs(60);
+/// Most connections that are remembered as passing. Ours.
+const MOST_PASSING: usize = 4096;
 
 /// What a handshake waits for.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub struct Handshakes {
     entries: Slab<Handshake>,
     by_ends: HashMap<Ends, usize>,
     of_client: HashMap<IpAddr, usize>,
-    looped: HashMap<Ends, Time>,
+    passing: HashMap<Ends, Time>,
 }
 
 impl Handshakes {
@@ -77,18 +77,18 @@ impl Handshakes {
         self.of_client.get(&client).copied().unwrap_or(0)
     }
 
-    /// Whether a connection has come back to the proxy lately.
-    pub fn is_looped(&self, ends: &Ends, now: Time) -> bool {
-        self.looped.get(ends).is_some_and(|until| *until > now)
+    /// Whether a SYN of this connection has passed lately.
+    pub fn is_passing(&self, ends: &Ends, now: Time) -> bool {
+        self.passing.get(ends).is_some_and(|until| *until > now)
     }
 
-    /// A connection has come back to the proxy.
-    pub fn mark_looped(&mut self, ends: Ends, now: Time) {
-        if self.looped.len() >= MOST_LOOPED {
-            self.looped.retain(|_, until| *until > now);
+    /// Further SYNs of this connection pass.
+    pub fn mark_passing(&mut self, ends: Ends, now: Time) {
+        if self.passing.len() >= MOST_PASSING {
+            self.passing.retain(|_, until| *until > now);
         }
-        if self.looped.len() < MOST_LOOPED {
-            self.looped.insert(ends, now + LOOPED);
+        if self.passing.len() < MOST_PASSING {
+            self.passing.insert(ends, now + PASSING);
         }
     }
 
@@ -127,7 +127,7 @@ impl Handshakes {
 
     /// Removes those that have waited too long, and returns how many; both legs are reset.
     pub fn expire(&mut self, now: Time) -> usize {
-        self.looped.retain(|_, until| *until > now);
+        self.passing.retain(|_, until| *until > now);
         let over: Vec<usize> =
             self.entries.iter().filter(|(_, one)| one.is_over(now)).map(|(place, _)| place).collect();
         over.iter().filter_map(|place| self.remove(*place)).count()

@@ -51,8 +51,8 @@ impl Proxy {
         } else if self.by_ends.contains_key(&syn.ends) {
             // The socket of the connection answers, as it would without a proxy.
             self.release(packet);
-        } else if self.handshakes.is_looped(&syn.ends, now) {
-            self.pass(packet, Passed::Loop);
+        } else if self.handshakes.is_passing(&syn.ends, now) {
+            self.pass_unnoticed(packet);
         } else if self.is_full(syn.ends.client.ip()) {
             self.pass(packet, Passed::Limit);
         } else {
@@ -76,7 +76,7 @@ impl Proxy {
             State::Exact { number, .. } if number != syn.number => {
                 // Another attempt from the same port, or the proxy's own SYN: that would go round for ever.
                 tracing::warn!(client = %syn.ends.client, server = %syn.ends.server, "a connection came back to the proxy; it passes from now on");
-                self.handshakes.mark_looped(syn.ends, now);
+                self.handshakes.mark_passing(syn.ends, now);
                 self.handshakes.remove(place);
                 self.pass(packet, Passed::Loop);
             }
@@ -84,6 +84,7 @@ impl Proxy {
             State::Exact { .. } => {
                 // Whether the server is slow, silent, or not on its network (which the kernel tells the client, not the proxy): the
                 // client is to see for itself.
+                self.handshakes.mark_passing(syn.ends, now);
                 self.handshakes.remove(place);
                 self.pass(packet, Passed::Silent);
             }
@@ -103,6 +104,10 @@ impl Proxy {
 
     fn pass(&self, syn: &[u8], why: Passed) {
         self.metrics.pass(why);
+        self.pass_unnoticed(syn);
+    }
+
+    fn pass_unnoticed(&self, syn: &[u8]) {
         // What the device does not take is repeated by the client.
         let _ = self.devices.pass(syn);
     }
