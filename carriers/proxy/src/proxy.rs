@@ -391,7 +391,7 @@ impl Proxy {
 
     fn on_time(&mut self, now: Time) -> Result<(), ProxyError> {
         if !self.draining && now >= self.renew_at {
-            self.alive.renew().map_err(ProxyError::system("say to nftables that the proxy works"))?;
+            self.renew()?;
             (self.renewed_at, self.renew_at) = (now, now + RENEWED);
         }
         let is_due = self.rapid.next_deadline().is_some_and(|deadline| deadline <= now);
@@ -404,6 +404,14 @@ impl Proxy {
             self.keep_house(now);
         }
         Ok(())
+    }
+
+    fn renew(&mut self) -> Result<(), ProxyError> {
+        let Err(error) = self.alive.renew() else { return Ok(()) };
+        // Whoever reloads a firewall may remove what is not its own.
+        tracing::warn!(%error, "the rules of the proxy are gone; they are added again");
+        self.rules.install(self.config.handshake)?;
+        self.alive.renew().map_err(ProxyError::system("say to nftables that the proxy works"))
     }
 
     fn keep_house(&mut self, now: Time) {

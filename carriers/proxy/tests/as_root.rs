@@ -16,6 +16,7 @@ use ranpace_proxy::control::{ControlServer, ask_drain};
 use ranpace_proxy::{Config, Proxy, Rules};
 use socket2::SockRef;
 
+use rig::radio::{CAPACITY, PlayedCell};
 use rig::{CLIENT, CONFIG, Host, Hosts, PATIENCE, PORT, SERVER, Wish, ready, receive, send, until};
 
 /// A moment, in which nothing has to be waited for. A SYN that was lost would be repeated after a second.
@@ -264,6 +265,19 @@ fn a_reader_that_stalls_holds_what_it_may_and_others_go_on() {
 }
 
 #[test]
+fn rules_that_somebody_removes_are_added_again() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let proxy = hosts.proxy("", "");
+    rig::run(&format!("ip netns exec {} nft flush ruleset", hosts.name(Host::Proxy)));
+    until("connections are split again", || {
+        let _stream = hosts.ask(Wish { up: 1, ..Wish::download(10) }).unwrap();
+        proxy.shown().connections > 0
+    });
+}
+
+#[test]
 fn connections_beyond_a_limit_pass() {
     let Some(_turn) = ready() else { return };
     let hosts = Hosts::new();
@@ -277,4 +291,49 @@ fn connections_beyond_a_limit_pass() {
         stream.shutdown(Shutdown::Write).unwrap();
         assert_eq!(receive(&mut stream, 10, || ()).unwrap(), 10);
     }
+}
+
+#[test]
+fn the_radio_is_shared_out_while_reports_come_and_all_is_passed_on_a_second_after_they_stop() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let table = hosts.folder.path().join("table");
+    let mut cell = PlayedCell::start(&table);
+    let proxy =
+        hosts.proxy("", &format!("[feed]\norigin = \"table:{}\"\n[rapid]\nguard = false", table.display()));
+    let mut streams =
+        [0, 1].map(|number| hosts.ask(Wish { v6: number == 1, ..Wish::download(40_000_000) }).unwrap());
+    until("the user's radio is known", || proxy.shown().users.iter().any(|user| user.radio == "current"));
+    // IPv4 and IPv6 are one user's.
+    let shown = proxy.shown();
+    let user = &shown.users[0];
+    assert_eq!((shown.users.len(), user.connections, user.address), (1, 2, CLIENT[0]), "{shown:?}");
+    let capacity = user.capacity_bits_per_s.unwrap();
+    assert!(capacity.abs_diff(CAPACITY) < CAPACITY / 20, "{shown:?}");
+    let rates: u64 = shown.flows.iter().filter_map(|flow| flow.user_rate_bits_per_s).sum();
+    assert!(rates.abs_diff(CAPACITY) < CAPACITY / 5, "{shown:?}");
+    // What was in the sockets before the radio was known comes first.
+    let mut buffer = vec![0; 1 << 16];
+    streams.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
+    let mut read = |time: Duration| {
+        let (begun, mut bytes) = (Instant::now(), 0);
+        while begun.elapsed() < time {
+            bytes += streams.iter_mut().filter_map(|stream| stream.read(&mut buffer).ok()).sum::<usize>();
+            thread::sleep(Duration::from_millis(1));
+        }
+        bytes as f64 * 8.0 / begun.elapsed().as_secs_f64()
+    };
+    read(Duration::from_secs(2));
+    let rate = read(Duration::from_secs(3));
+    assert!((0.7..1.3).contains(&(rate / CAPACITY as f64)), "{rate} bit/s of {CAPACITY}");
+    cell.pause();
+    let paused = Instant::now();
+    until("the radio is not known any more", || {
+        proxy.shown().users.iter().all(|user| user.radio == "unknown" && user.capacity_bits_per_s.is_none())
+    });
+    assert!(paused.elapsed() < Duration::from_secs(2), "after {:?}", paused.elapsed());
+    assert!(proxy.shown().flows.iter().all(|flow| flow.user_rate_bits_per_s.is_none()));
+    let free = read(Duration::from_secs(1));
+    assert!(free > 3.0 * CAPACITY as f64, "{free} bit/s");
 }

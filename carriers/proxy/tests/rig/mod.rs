@@ -1,5 +1,7 @@
 //! What the tests inside the running kernel share: a client, a proxy and a server in network namespaces, and transfers between them.
 
+pub mod radio;
+
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
