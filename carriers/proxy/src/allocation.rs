@@ -15,6 +15,16 @@ const TICK: Span = Span::from_millis(1);
 /// Ticks take at most this part of the time: they come later when there is much to read. Ours.
 const PART: u64 = 10;
 
+/// Least RTT to a server that the allocator is told. A window for less than a few ticks would be below two segments, which is the
+/// least window, and the rate that follows from it above the user's capacity. What a nearer server sends too early waits in the
+/// proxy, where it counts against the window. Ours.
+const LEAST_RTT: Span = Span::from_millis(10);
+
+/// The RTT to a server, as the allocator is told.
+pub(crate) fn server_rtt(info: &TcpInfo) -> Span {
+    Span::from_micros(info.rtt.into()).max(LEAST_RTT)
+}
+
 impl Proxy {
     /// Reads the counters of what has moved, and applies what follows.
     pub(crate) fn tick(&mut self, begun: Time) -> Result<(), ProxyError> {
@@ -58,7 +68,7 @@ impl Proxy {
         let backlog = server.bytes_received.saturating_sub(read) + stuck + u64::from(user.unsent);
         self.rapid.on_wan_data(now, flow, Bytes::new(came));
         if asked && server.rtt > 0 {
-            self.rapid.on_wan_rtt(now, flow, Span::from_micros(server.rtt.into()));
+            self.rapid.on_wan_rtt(now, flow, server_rtt(&server));
         }
         if taken > 0 {
             self.rapid.on_ran_acked(flow, Bytes::new(taken));

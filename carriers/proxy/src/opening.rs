@@ -6,9 +6,10 @@ use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use ranpace_proxy_options::TcpInfo;
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Time};
 use rustix::event::epoll::{self, EventFlags};
 
+use crate::allocation::server_rtt;
 use crate::config;
 use crate::handshakes::{Handshake, State};
 use crate::legs;
@@ -217,7 +218,7 @@ impl Proxy {
     fn complete(&mut self, now: Time, ends: Ends, user: OwnedFd, server: OwnedFd) {
         let Ok(info) = TcpInfo::read(&server) else { return };
         let user_number = self.users.begin(ends.client.ip());
-        let rtt = Span::from_micros(info.rtt.max(1).into());
+        let rtt = server_rtt(&info);
         let flow = self.rapid.open(now, user_number, rtt, Bytes::new(info.send_mss.into()));
         let counted = Counted {
             flow,

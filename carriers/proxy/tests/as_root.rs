@@ -301,7 +301,7 @@ fn the_radio_is_shared_out_while_reports_come_and_all_is_passed_on_a_second_afte
     let table = hosts.folder.path().join("table");
     let mut cell = PlayedCell::start(&table);
     let proxy =
-        hosts.proxy("", &format!("[feed]\norigin = \"table:{}\"\n[rapid]\nguard = false", table.display()));
+        hosts.proxy("", &format!("[sender]\ncontrol = \"pacing\"\n[feed]\norigin = \"table:{}\"\n[rapid]\nguard = false", table.display()));
     let mut streams =
         [0, 1].map(|number| hosts.ask(Wish { v6: number == 1, ..Wish::download(40_000_000) }).unwrap());
     until("the user's radio is known", || proxy.shown().users.iter().any(|user| user.radio == "current"));

@@ -91,7 +91,7 @@ fn play(server: &Server, stop: &AtomicBool) {
             slot,
             time,
             symbols: Both::of(|_| 14),
-            used_prbs: Both { downlink: f64::from(PRBS), uplink: 0.0 },
+            used_prbs: Both { downlink: f32::from(PRBS), uplink: 0.0 },
             active_users: Both { downlink: 1, uplink: 0 },
             users: vec![UserReport { user: 0, rnti: 7, cqi: Cqi::MAX, cqi_time: time, capacity: 1.0, link }],
             bearers: Vec::new(),
