@@ -37,6 +37,14 @@ struct address {
     __u8 bytes[16]; /* IPv4 in the last four */
 };
 
+/* Numbers of the devices whose incoming packets are copied. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 256);
+    __type(key, __u32);
+    __type(value, __u8);
+} devices SEC(".maps");
+
 /* Servers whose packets are copied. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -104,14 +112,14 @@ SEC("socket")
 int tap(struct __sk_buff *skb)
 {
     struct address source = {};
-    __u32 length = skb->len, headers;
+    __u32 length = skb->len, device = skb->ifindex, headers;
     __u8 first, next;
     struct copy *c;
     __u64 at;
     __u16 part;
     long failed;
 
-    if (skb->pkt_type == PACKET_OUTGOING)
+    if (skb->pkt_type == PACKET_OUTGOING || !bpf_map_lookup_elem(&devices, &device))
         return 0;
     if (skb->protocol == bpf_htons(ETH_P_IP))
         failed = bpf_skb_load_bytes(skb, 12, source.bytes + 12, 4);

@@ -1,5 +1,5 @@
-//! Copies of the packets that come in at devices: a packet socket for each, whose filter (`bpf/tap.bpf.c`) copies the headers of packets
-//! of servers into a ring buffer, and keeps nothing for the socket. A filter can neither change a packet nor hold it, and the kernel
+//! Copies of the packets that come in at devices: a packet socket whose filter (`bpf/tap.bpf.c`) copies the headers of packets of servers
+//! into a ring buffer, and keeps nothing for the socket. A filter can neither change a packet nor hold it, and the kernel
 //! removes it with the socket, also when the process is killed.
 
 use std::net::IpAddr;
@@ -9,10 +9,9 @@ use libbpf_rs::{
     MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, RingBuffer, RingBufferBuilder,
 };
 use nix::errno::Errno;
-use nix::ifaddrs::getifaddrs;
 use nix::libc;
 use nix::net::if_::if_nametoindex;
-use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, bind, setsockopt, socket, sockopt};
+use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, setsockopt, socket, sockopt};
 use nix::{setsockopt_impl, sockopt_impl};
 use ranpace_pep::lightweight::address_bytes;
 
@@ -77,12 +76,11 @@ impl TapError {
     }
 }
 
-/// A device, and the socket that observes it.
+/// A device, and its number while there is one.
 #[derive(Debug)]
 struct Device {
     name: String,
-    /// Its number, and the socket; `None` while there is no such device.
-    observed: Option<(u32, OwnedFd)>,
+    index: Option<u32>,
 }
 
 /// What happened to a device.
@@ -96,10 +94,12 @@ pub enum Change {
 
 /// The observed devices.
 pub struct Tap {
-    object: Object,
     copies: MapHandle,
     counters: MapHandle,
+    indices: MapHandle,
     devices: Vec<Device>,
+    /// Holds the program, which ends with it. The maps and the program live as long as something refers to them.
+    _socket: OwnedFd,
 }
 
 impl Tap {
@@ -119,78 +119,53 @@ impl Tap {
                 what: format!("find the map {wanted}"),
                 reason: "the program has none".to_owned(),
             })?;
-            MapHandle::try_from(&map)
-                .map_err(|error| TapError::bpf(&format!("open the map {wanted}"), &error))
+            MapHandle::try_from(&map).map_err(|error| TapError::bpf(&format!("open the map {wanted}"), &error))
         };
         let table = map("servers")?;
         for server in servers {
             let added = table.update(&address_bytes(server), &[1], MapFlags::ANY);
             added.map_err(|error| TapError::bpf(&format!("add the server {server}"), &error))?;
         }
-        let (copies, counters) = (map("copies")?, map(".bss")?);
-        let mut tap = Self { object, copies, counters, devices: Vec::new() };
-        for name in devices {
-            let index = if_nametoindex(name.as_str()).map_err(|_| TapError::NoDevice(name.clone()))?;
-            let socket = tap.observe(name, index)?;
-            tap.devices.push(Device { name: name.clone(), observed: Some((index, socket)) });
+        let (copies, counters, indices) = (map("copies")?, map(".bss")?, map("devices")?);
+        let devices = devices.iter().map(|name| Device { name: name.clone(), index: None }).collect();
+        let mut tap = Self { copies, counters, indices, devices, _socket: observe(&object)? };
+        tap.refresh()?;
+        match tap.devices.iter().find(|device| device.index.is_none()) {
+            Some(device) => Err(TapError::NoDevice(device.name.clone())),
+            None => Ok(tap),
         }
-        Ok(tap)
     }
 
-    fn observe(&self, name: &str, index: u32) -> Result<OwnedFd, TapError> {
-        let failed = |error| TapError::system(format!("observe {name}"), error);
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let socket =
-            socket(AddressFamily::Packet, SockType::Datagram, flags, SockProtocol::EthAll).map_err(failed)?;
-        // Until the filter is there packets of all devices wait in the socket, a few of them.
-        setsockopt(&socket, sockopt::RcvBuf, &0).map_err(failed)?;
-        let mut programs = self.object.progs();
-        let program = programs.next().ok_or_else(|| failed(Errno::ENOENT))?;
-        setsockopt(&socket, AttachProgram, &program.as_fd().as_raw_fd()).map_err(failed)?;
-        setsockopt(&socket, IgnoreOutgoing, &1).map_err(failed)?;
-        let of_device = |interface: nix::ifaddrs::InterfaceAddress| {
-            let address = *interface.address?.as_link_addr()?;
-            (address.ifindex() == index as usize).then_some(address)
-        };
-        let address = getifaddrs().map_err(failed)?.find_map(of_device);
-        bind(socket.as_raw_fd(), &address.ok_or_else(|| TapError::NoDevice(name.to_owned()))?)
-            .map_err(failed)?;
-        Ok(socket)
-    }
-
-    /// Looks whether devices are gone or back; a socket observes a device that was there when it was bound, not one of the same name
-    /// that came later.
+    /// Looks whether devices are gone or back. A device that was made again has another number.
     ///
     /// # Errors
     ///
-    /// If a device that is back cannot be observed.
+    /// If the kernel does not let it observe one that is back.
     pub fn refresh(&mut self) -> Result<Vec<Change>, TapError> {
         let mut changes = Vec::new();
-        for number in 0..self.devices.len() {
-            let Device { name, observed } = &self.devices[number];
-            let index = if_nametoindex(name.as_str()).ok();
-            if index == observed.as_ref().map(|(index, _)| *index) {
+        for Device { name, index } in &mut self.devices {
+            let found = if_nametoindex(name.as_str()).ok();
+            if found == *index {
                 continue;
             }
-            let name = name.clone();
-            self.devices[number].observed = match index {
-                Some(index) => match self.observe(&name, index) {
-                    Ok(socket) => Some((index, socket)),
-                    // It has gone meanwhile.
-                    Err(TapError::NoDevice(_)) => None,
-                    Err(error) => return Err(error),
-                },
-                None => None,
-            };
-            let is_back = self.devices[number].observed.is_some();
-            changes.push(if is_back { Change::Back(name) } else { Change::Gone(name) });
+            if let Some(old) = index.take() {
+                // The number of a device that is gone is of no other one before this is noticed.
+                let removed = self.indices.delete(&old.to_ne_bytes());
+                removed.map_err(|error| TapError::bpf(&format!("observe {name} no longer"), &error))?;
+            }
+            if let Some(new) = found {
+                let added = self.indices.update(&new.to_ne_bytes(), &[1], MapFlags::ANY);
+                added.map_err(|error| TapError::bpf(&format!("observe {name}"), &error))?;
+            }
+            *index = found;
+            changes.push(if found.is_some() { Change::Back(name.clone()) } else { Change::Gone(name.clone()) });
         }
         Ok(changes)
     }
 
     /// Devices that are observed now.
     pub fn observed(&self) -> usize {
-        self.devices.iter().filter(|device| device.observed.is_some()).count()
+        self.devices.iter().filter(|device| device.index.is_some()).count()
     }
 
     /// The copies: `each` is called with every one, in order, when the returned buffer is polled.
@@ -223,4 +198,19 @@ impl Tap {
         let number = read.as_deref().and_then(<[u8]>::first_chunk).copied();
         Ok(number.map_or(0, u64::from_ne_bytes))
     }
+}
+
+/// A socket whose filter is the program. It is bound to no device: a device that has no hardware address, such as a tunnel or a modem, has
+/// nothing to be bound to by; the program knows the devices.
+fn observe(object: &Object) -> Result<OwnedFd, TapError> {
+    let failed = |error| TapError::system("observe packets".to_owned(), error);
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket =
+        socket(AddressFamily::Packet, SockType::Datagram, flags, SockProtocol::EthAll).map_err(failed)?;
+    // Until the filter is there, packets wait in the socket: as few as possible.
+    setsockopt(&socket, sockopt::RcvBuf, &0).map_err(failed)?;
+    let program = object.progs().next().ok_or_else(|| failed(Errno::ENOENT))?;
+    setsockopt(&socket, AttachProgram, &program.as_fd().as_raw_fd()).map_err(failed)?;
+    setsockopt(&socket, IgnoreOutgoing, &1).map_err(failed)?;
+    Ok(socket)
 }
