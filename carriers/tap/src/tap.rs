@@ -119,7 +119,8 @@ impl Tap {
                 what: format!("find the map {wanted}"),
                 reason: "the program has none".to_owned(),
             })?;
-            MapHandle::try_from(&map).map_err(|error| TapError::bpf(&format!("open the map {wanted}"), &error))
+            MapHandle::try_from(&map)
+                .map_err(|error| TapError::bpf(&format!("open the map {wanted}"), &error))
         };
         let table = map("servers")?;
         for server in servers {
@@ -158,7 +159,11 @@ impl Tap {
                 added.map_err(|error| TapError::bpf(&format!("observe {name}"), &error))?;
             }
             *index = found;
-            changes.push(if found.is_some() { Change::Back(name.clone()) } else { Change::Gone(name.clone()) });
+            changes.push(if found.is_some() {
+                Change::Back(name.clone())
+            } else {
+                Change::Gone(name.clone())
+            });
         }
         Ok(changes)
     }
