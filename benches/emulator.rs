@@ -37,18 +37,18 @@ mod emulator {
     use socket2::SockRef;
 
     const PORT: u16 = 5000;
-    /// Of a run.
+    /// Duration of a run, s.
     const SECONDS: u64 = 10;
     /// From here on it is counted what is carried: slow start is over.
     const STEADY: usize = 3;
     /// One way, of all runs over a trace.
     const DELAY_MS: u64 = 10;
 
-    /// Where a namespace has its settings, and those of windows.
+    /// The folder of a namespace's IPv4 settings.
     const IPV4: &str = "/proc/sys/net/ipv4";
     /// See [`IPV4`].
     const WINDOWS: [&str; 2] = ["tcp_rmem", "tcp_wmem"];
-    /// What mahimahi does as well.
+    /// The rows that mahimahi can play as well.
     const MAHIMAHI: [&str; 2] = ["500", "500-joined"];
 
     /// A run, and what it is to show.
@@ -65,7 +65,7 @@ mod emulator {
         Packet(f64),
         /// The loop's share of a core.
         Core(f64),
-        /// What a link of this rate (bit/s) carries: a share of it.
+        /// The throughput over a link of this rate (bit/s), as a share of it.
         Carried(f64, f64),
         /// Error of the timers at p99 (us).
         Timers(f64),

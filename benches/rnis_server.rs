@@ -1,4 +1,4 @@
-//! What the RNIS server's interface costs: queries, callbacks of which some are never answered, and memory. The figures are in
+//! Measures the costs of the RNIS server's interface: queries, callbacks of which some are never answered, and memory. The figures are in
 //! docs/performance.md.
 //!
 //! `cargo run --release -p ranpace-benches --example rnis_server [queries | callbacks | memory]`; all of it takes a minute. The load

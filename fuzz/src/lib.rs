@@ -105,8 +105,8 @@ pub fn rnis_lines(data: &[u8]) {
     assert_eq!(count, 1);
 }
 
-/// Which query (a byte), then the query of an address: it is used or refused, with a reason that is not much longer than it, and finds
-/// nothing where there is nothing.
+/// A byte selects the query, the rest is the query string of an address: it is used or refused, with a reason that is not much
+/// longer than it, and finds nothing where there is nothing.
 pub fn rnis_query(data: &[u8]) {
     use ranpace_rnis::etsi::bearers::S1BearerInfo;
     use ranpace_rnis::etsi::{AssociateId, IdType, L2Meas, L2Query, RabQuery, S1Query};
@@ -281,8 +281,8 @@ pub fn rnis_srsran(data: &[u8]) {
     }
 }
 
-/// Which object (a byte), and its text: it is read or refused, and what was read is read again from what it writes. For a
-/// query, a list of parameters a line: what it selects was there.
+/// A byte selects the object, the rest is its text: it is read or refused, and an object that was read can be read again from its
+/// own output. For a query, a list of parameters a line: what it selects was there.
 pub fn rnis_json(data: &[u8]) {
     use ranpace_rnis::TextReport;
     use ranpace_rnis::etsi::{L2Meas, L2Query, Notification, Subscription};
@@ -319,7 +319,7 @@ pub fn rnis_json(data: &[u8]) {
     }
 }
 
-/// What a program behind a link sends: its headers are read or not, a mark changes nothing but the mark, and the checksum of IPv4 is
+/// A packet of a program behind a link: its headers are read or not, a mark changes nothing but the mark, and the checksum of IPv4 is
 /// as right or wrong as before.
 pub fn packet(data: &[u8]) {
     let headers = Headers::read(data);
@@ -578,7 +578,7 @@ pub fn cell(data: &[u8]) {
     }
     let most = Span::from_millis(50);
     if scenario.duration > most {
-        // What would happen in the whole run happens in the part that is played.
+        // Events of the whole run are moved into the part that is played.
         let share = most.ratio(scenario.duration);
         for change in &mut scenario.changes {
             change.at = Time::ZERO + change.at.since(Time::ZERO).mul_f64(share);

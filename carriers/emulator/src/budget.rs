@@ -36,7 +36,7 @@ impl Budget {
         self.at = self.at.max(to);
     }
 
-    /// Whether a pause is due; the loop was awake until `now`.
+    /// Returns whether a pause is due; the loop was awake until `now`.
     pub fn is_used(&mut self, now: Time) -> bool {
         self.count(now);
         self.left.is_zero()

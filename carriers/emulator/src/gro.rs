@@ -121,13 +121,13 @@ struct GroPacket {
 }
 
 impl GroPacket {
-    /// Whether a packet goes between the same two hosts.
+    /// Returns whether a packet goes between the same two hosts.
     fn has_hosts(&self, device: usize, packet: &[u8]) -> bool {
         let addresses = if self.first.v6 { 8..40 } else { 12..20 };
         self.device == device && self.head[OFFSET..].get(addresses.clone()) == packet.get(addresses)
     }
 
-    /// Whether this packet of the same connection continues it.
+    /// Returns whether this packet of the same connection continues it.
     fn takes(&self, shape: &Shape, packet: &[u8], least: usize) -> bool {
         let own = &self.head[OFFSET..];
         let first = &self.first;
@@ -150,7 +150,7 @@ impl GroPacket {
             && self.has_room(shape.payload, least)
     }
 
-    /// Whether a packet with this payload can follow, and the GSO packet is then at least `least` long.
+    /// Returns whether a packet with this payload can follow, and the GSO packet is then at least `least` long.
     fn has_room(&self, payload: usize, least: usize) -> bool {
         let length = self.length + payload;
         !self.full && payload <= self.first.payload && (least..=LARGEST).contains(&length)
@@ -405,7 +405,7 @@ mod tests {
         packet_buffer.take_in(buffer.len()).collect()
     }
 
-    /// What is written when these arrive together, by device.
+    /// Returns the packets that are written, by device, when these arrive together.
     fn joined(packets: &[(usize, Vec<u8>)]) -> Vec<(usize, Vec<u8>)> {
         let mut packet_buffer = PacketBuffer::default();
         let take_in = |(device, buffer): &(usize, Vec<u8>)| {
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_says_of_how_many_packets_it_is_and_when_the_first_was_due() {
+    fn written_packets_say_how_many_they_hold_and_when_the_first_was_due() {
         let mut packet_buffer = PacketBuffer::default();
         let parts = take_in(&mut packet_buffer, &large(9));
         let (mut coalescer, mut left) = (Coalescer::default(), Vec::new());
@@ -590,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_added_up_itself_is_handed_over_as_it_is() {
+    fn packets_with_complete_checksums_are_handed_over_as_they_are() {
         let mut packet = USUAL.buffer();
         fill_checksum(&mut packet);
         let packets = vec![(1, packet.clone()), (1, packet)];

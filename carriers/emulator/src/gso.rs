@@ -124,7 +124,7 @@ impl GsoLayout {
         self.count
     }
 
-    /// Whether it is one packet, delivered unchanged.
+    /// Returns whether it is one packet, delivered unchanged.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.size == 0

@@ -70,12 +70,12 @@ impl Transport {
         }
     }
 
-    /// Whether it is a TCP segment, not fragmented.
+    /// Returns whether it is a TCP segment, not fragmented.
     pub fn is_whole_tcp(&self) -> bool {
         self.protocol == TCP && !self.is_fragment
     }
 
-    /// Whether it is a UDP datagram, not fragmented.
+    /// Returns whether it is a UDP datagram, not fragmented.
     pub fn is_whole_udp(&self) -> bool {
         self.protocol == UDP && !self.is_fragment
     }

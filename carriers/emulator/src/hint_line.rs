@@ -28,12 +28,12 @@ const LONGEST_TTI: f64 = 0.01;
 /// Oldest that a hint is taken to be: older ones say nothing either.
 const OLDEST: f64 = 60.0;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HintLine {
     /// Radio information on a user.
     Radio(RadioLine),
-    /// What a PEP has seen of a connection.
+    /// A PEP's observations of a connection.
     Pep(PepLine),
 }
 
@@ -51,7 +51,7 @@ impl HintLine {
     }
 }
 
-/// Where radio information is from.
+/// The source of radio information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Origin {
@@ -63,7 +63,7 @@ enum Origin {
     Dci,
 }
 
-/// What a PEP has seen of a connection, verified by the agent of its server.
+/// A PEP's observations of a connection, verified by the agent of its server.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct PepLine {
     /// The server's end of the connection.
@@ -72,7 +72,7 @@ pub struct PepLine {
     pub user: SocketAddr,
     /// TCP's sequence number below which all passed; with `new_epoch`, what is below is unknown.
     pub cumulative: u32,
-    /// What passed above: first sequence number, and one past the last; at most eight.
+    /// The ranges that passed above: first sequence number, and one past the last; at most eight.
     pub ranges: Vec<(u32, u32)>,
     hold_s: f64,
     /// Packets with a congestion mark.
@@ -186,7 +186,7 @@ pub struct RadioLine {
     /// Age of the measurement when the line came.
     pub age: Span,
     way: Way,
-    /// All that it says, measured at zero.
+    /// The whole hint, measured at zero.
     hint: RadioHint,
 }
 
@@ -274,7 +274,7 @@ impl RadioLine {
         })
     }
 
-    /// What it says to the receivers of its device, measured at this time of their clock: a grant, or a quality; `None` if neither.
+    /// Returns the hint for the receivers of its device, measured at this time of their clock: a grant or a quality; `None` without either.
     pub fn for_receivers(&self, measured_at: Time) -> Option<RadioHint> {
         let said = &self.hint;
         let hint = RadioHint { layers: said.layers, ..RadioHint::of(said.info, measured_at) };
@@ -285,13 +285,13 @@ impl RadioLine {
         }
     }
 
-    /// What it says to the senders of its device: what the modem knows of the uplink.
+    /// Returns the hint for the senders of its device: the modem's knowledge of the uplink.
     pub fn for_senders(&self, measured_at: Time) -> Option<RadioHint> {
         let is_meant = self.origin == Origin::Modem && self.way == Way::Uplink;
         is_meant.then_some(RadioHint { measured_at, ..self.hint })
     }
 
-    /// What it says to servers that send to its device: the edge's report on the downlink.
+    /// Returns the hint for servers that send to its device: the edge's report on the downlink.
     pub fn for_servers(&self, measured_at: Time) -> Option<RadioHint> {
         let is_meant = self.origin == Origin::Rnis && self.way == Way::Downlink;
         is_meant.then_some(RadioHint { measured_at, ..self.hint })

@@ -115,7 +115,7 @@ struct PepLine<'a> {
     user: SocketAddr,
     /// All below has passed; in a new epoch what is below is unknown.
     cumulative: u32,
-    /// What has passed above: first sequence number, and one past the last.
+    /// The ranges that have passed above: first sequence number, and one past the last.
     ranges: &'a [(u32, u32)],
     /// From the newest packet's arrival at the PEP to the report.
     hold_s: f64,
@@ -124,7 +124,7 @@ struct PepLine<'a> {
     new_epoch: bool,
 }
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Debug)]
 enum Content {
     Hint { at: Time, source: &'static str, direction: Direction, user: u32, hint: RadioHint },

@@ -21,7 +21,7 @@ pub struct Snapshot {
     pub links: Vec<Moment>,
     /// Packets delivered since the beginning.
     pub packets: u64,
-    /// Of these, more than [`crate::LATE`] late.
+    /// Packets of these that were more than [`crate::LATE`] late.
     pub late_packets: u64,
     /// Share of a core that the loop used since the previous snapshot.
     pub share: f64,

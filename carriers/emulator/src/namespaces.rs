@@ -22,9 +22,9 @@ const NETNS: &str = "/run/netns";
 const OWN: &str = "/run/ranpace";
 /// Size of the connection table that a namespace created from here gets of its own (Linux, Documentation/networking/ip-sysctl.rst).
 const CHILD_TABLE: &str = "/proc/sys/net/ipv4/tcp_child_ehash_entries";
-/// That size in buckets, ours. A query for a namespace's connections makes the kernel walk through its table without a pause. The
-/// machine's table, which namespaces share by default, has 262,144 buckets on a machine of 24 GB; four readings of it took 2 ms and
-/// evicted the caches.
+/// Buckets of a namespace's table of connections; ours. A query for a namespace's connections makes the kernel walk through its table
+/// without a pause. The machine's table, which namespaces share by default, has 262,144 buckets on a machine of 24 GB; four readings
+/// of it took 2 ms and evicted the caches.
 const CONNECTIONS: u32 = 1024;
 /// Prefix of the namespaces' names.
 const PREFIX: &str = "ranpace-";
@@ -81,7 +81,7 @@ impl NamespaceError {
     }
 }
 
-/// Whether the process, or the machine, has reached its limit of open files.
+/// Returns whether the process, or the machine, has reached its limit of open files.
 pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
     [nix::errno::Errno::EMFILE, nix::errno::Errno::ENFILE]
         .iter()

@@ -36,7 +36,7 @@ impl Part {
         Self { index: self.index + 1, ..self }
     }
 
-    /// Which GSO packet it belongs to.
+    /// Returns the GSO packet that it belongs to.
     #[inline]
     pub fn gso_packet(self) -> u32 {
         self.gso_packet
@@ -90,7 +90,7 @@ impl Default for PacketBuffer {
 }
 
 impl PacketBuffer {
-    /// Where to read a GSO packet to, its virtio header first.
+    /// Returns the place for the next GSO packet, its virtio header first.
     pub fn buffer(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
@@ -143,7 +143,7 @@ impl PacketBuffer {
         gso_packet.map_or(0..0, |gso_packet| gso_packet.cuts.payload(part.index as usize, gso_packet.length))
     }
 
-    /// These bytes of a packet's GSO packet.
+    /// Returns these bytes of a packet's GSO packet.
     #[inline]
     pub fn bytes(&self, gso_packet: u32, range: Range<usize>) -> &[u8] {
         self.gso_packets
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::gso::{NEEDS_SUM, TCP_SUM, cut};
 
-    /// What a kernel sends of a connection: this many bytes from this one on, in a GSO packet or as a single packet.
+    /// Makes what a kernel sends of a connection: this many bytes from this one on, in a GSO packet or as a single packet.
     fn sent(number: u32, payload: usize, segment: u16) -> Vec<u8> {
         let payload: Vec<u8> = (0..payload).map(|at| (number as usize + at) as u8).collect();
         let mut buffer = vec![0; OFFSET];
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_kept_until_its_last_packet_is_gone_and_its_buffer_is_used_again() {
+    fn buffers_are_kept_until_their_last_packet_is_gone_and_then_reused() {
         let mut packet_buffer = PacketBuffer::default();
         // A packet, a small GSO packet and two large ones; then the same again.
         for round in 0..3_u32 {

@@ -320,7 +320,7 @@ mod tests {
     /// Time, interface, direction and number.
     type Packet = (Duration, u32, u32, u16);
 
-    /// What a file holds: names of interfaces, and packets.
+    /// Reads a file: names of interfaces, and packets.
     fn read(path: &Path) -> (Vec<String>, Vec<Packet>) {
         let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
         let (mut names, mut packets) = (Vec::new(), Vec::new());
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_in_time_is_left_out_and_counted() {
+    fn packets_that_cannot_be_written_in_time_are_left_out_and_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.pcapng");
         let (mut tap, writer) = Writer::create(&path, &["server"]).unwrap();

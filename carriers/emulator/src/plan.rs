@@ -24,7 +24,7 @@ pub struct Program {
 pub struct Plan {
     /// The emulation ends with this program.
     pub main: Option<Program>,
-    /// These run beside it, start before it and are ended with it.
+    /// Programs that run beside it, start before it and are ended with it.
     pub beside: Vec<Program>,
     /// The emulation ends after this time at the latest.
     pub limit: Option<Span>,
@@ -49,7 +49,7 @@ pub struct Views {
     pub live: Option<SyncSender<Snapshot>>,
     /// Radio information is written to this file, one line of JSON per hint.
     pub hints: Option<PathBuf>,
-    /// What cells say in every slot is published at this Unix socket, as lines of JSON.
+    /// The cells' reports of every slot are published at this Unix socket, as lines of JSON.
     pub rnis: Option<PathBuf>,
     /// Programs' output goes to this file instead of the terminal, and their input is empty.
     pub output: Option<PathBuf>,

@@ -150,7 +150,7 @@ impl<'a> Poller<'a> {
         self.ask(EpollTimeout::ZERO)
     }
 
-    /// Whether the last check may have missed devices, since it reports [`MOST`] at a time, two of which may be the timers.
+    /// Returns whether the last check may have missed devices, since it reports [`MOST`] at a time, two of which may be the timers.
     pub fn is_full(&self) -> bool {
         self.ready.len() + 2 >= MOST
     }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_recurs_is_set_a_period_before_and_stays_set_beside_other_instants() {
+    fn recurring_timers_are_set_a_period_ahead_and_stay_set_beside_others() {
         let (one, _other) = UnixStream::pair().unwrap();
         let period = Span::from_millis(10);
         let begun = Instant::now();

@@ -94,14 +94,14 @@ impl Drop for Running {
     }
 }
 
-/// Whether it is an interactive shell, which takes no arguments. It controls jobs, so the terminal must belong to a process group
+/// Returns whether it is an interactive shell, which takes no arguments. It controls jobs, so the terminal must belong to a process group
 /// that it can see; ours is outside its process namespace. Ctrl-C then reaches its jobs alone.
 fn is_shell(words: &[OsString]) -> bool {
     let name = words.first().and_then(|word| Path::new(word).file_name());
     words.len() == 1 && name.is_some_and(|name| name.as_encoded_bytes().ends_with(b"sh"))
 }
 
-/// Whether standard input is a terminal, and this process group is in its foreground.
+/// Returns whether standard input is a terminal, and this process group is in its foreground.
 fn is_in_front() -> bool {
     io::stdin().is_terminal() && tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }
@@ -213,7 +213,7 @@ pub fn enter(netns: &Path, leash: &Path, hosts: &Path, words: &[OsString]) -> io
     }
 }
 
-/// Whether no program of this emulation has yet printed what is missing; they share the folder of their hosts file.
+/// Returns whether no program of this emulation has yet printed what is missing; they share the folder of their hosts file.
 fn is_first_to_say(hosts: &Path) -> bool {
     match File::create_new(hosts.with_file_name("said")) {
         Ok(_) => true,

@@ -28,7 +28,7 @@ use crate::topology::Topology;
 
 /// Updates that wait for the thread: two seconds of two cells. Ours.
 const WAITING: usize = 1 << 12;
-/// Of these, slots take at most this many.
+/// Slots take at most this many of these.
 const SLOTS: usize = WAITING - 512;
 /// Bytes that wait for a reader; beyond that, slots are left out for it. Ours: half a second of a cell with 100 users.
 const BEHIND: usize = 1 << 22;
@@ -39,7 +39,7 @@ const READERS: usize = 16;
 /// New readers are looked for this often. Ours.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Where the lines of an emulation are published.
+/// Publishes the lines of an emulation to readers of a Unix socket.
 pub struct RadioPublisher {
     updates: SyncSender<Update>,
     slots: Arc<AtomicUsize>,
@@ -177,7 +177,7 @@ impl Client {
     }
 }
 
-/// What a reader that comes later must be told.
+/// The state that a later reader must be told first.
 #[derive(Default)]
 struct Known {
     /// Cells and users, in the order in which they were described.

@@ -13,7 +13,7 @@ use ranpace_units::{Span, Time};
 
 use crate::delivery::Delivery;
 
-/// How and when the loop wakes next.
+/// The next wakeup of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakeup {
     /// At this instant, or when a host sends something.

@@ -141,7 +141,7 @@ impl<'a> Stream<'a> {
         if self.settings.sender_opens { (self.from, self.to) } else { (self.to, self.from) }
     }
 
-    /// Whether there is a connection.
+    /// Returns whether there is a connection.
     pub fn is_open(&self) -> bool {
         self.sender.is_some()
     }

@@ -44,11 +44,11 @@ pub struct TcpInfo {
     pub mss: u32,
     /// Segments sent and not acknowledged (`tcpi_unacked`).
     pub unacked: u32,
-    /// Of these, segments that SACK covers (`tcpi_sacked`).
+    /// Segments of these that SACK covers (`tcpi_sacked`).
     pub sacked: u32,
-    /// Of these, segments taken for lost (`tcpi_lost`).
+    /// Segments of these taken for lost (`tcpi_lost`).
     pub lost: u32,
-    /// Of these, segments sent again (`tcpi_retrans`).
+    /// Segments of these sent again (`tcpi_retrans`).
     pub retransmitting: u32,
     /// Smoothed RTT (`tcpi_rtt`); zero before the first sample.
     pub srtt: Span,
@@ -72,7 +72,7 @@ pub struct TcpInfo {
     pub segments_received: u32,
     /// Segments delivered according to the sender (`tcpi_delivered`).
     pub delivered: u32,
-    /// Of these, those whose acknowledgement echoed a mark of ECN (`tcpi_delivered_ce`).
+    /// Segments of these whose acknowledgement echoed a mark of ECN (`tcpi_delivered_ce`).
     pub delivered_marked: u32,
     /// Payload sent, including retransmissions (`tcpi_bytes_sent`).
     pub bytes_sent: u64,
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_connection_sent_is_seen_at_both_ends() {
+    fn bytes_sent_are_seen_at_both_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("it has one");
         let mut sender = TcpStream::connect(address).expect("it listens");

@@ -101,7 +101,7 @@ pub struct Machine {
     pub cuts: Option<bool>,
 }
 
-/// How well the machine kept up.
+/// Measures of how well the machine kept up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeliness {
     /// The resources that the loop got.
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_late_is_told_so_that_it_is_seen_to_be_too_much() {
+    fn an_invalid_run_says_how_much_was_late() {
         let late = timeliness(&[(98_999, Span::ZERO), (1_001, Span::from_millis(2))], (0, 0));
         let expected = "1001 of 100000 packets were more than 1ms late (at most 1 % may be)";
         assert_eq!(late.invalid().as_deref(), Some(expected));

@@ -233,7 +233,7 @@ impl Topology {
         (self.scenario.flows, self.cuts) = (flows, cuts);
     }
 
-    /// Where a flow of the emulated scenario ends at participants, if it does.
+    /// Returns where a flow of the emulated scenario ends at participants, if it does.
     #[inline]
     pub fn cut_of(&self, flow: u32) -> Option<&Cut> {
         self.cuts.get(flow as usize)?.as_ref()

@@ -312,7 +312,7 @@ fn connections_of_programs_are_in_the_results_beside_the_flows_of_the_scenario()
 }
 
 #[test]
-fn what_the_kernel_cannot_play_is_said() {
+fn scenarios_that_the_kernel_cannot_play_are_refused_with_a_reason() {
     for (case, text, cc, needle) in [
         ("a control of ours", "cc = \"c2tcp\"", None, "no congestion control \"c2tcp\""),
         ("a control of nobody", "cc = \"cubic\"", Some("nobody"), "tcp_available_congestion_control has "),

@@ -46,6 +46,19 @@ static __always_inline void set_cwnd(struct tcp_sock *tp, __u32 cwnd)
     tp->snd_cwnd = cwnd ? cwnd : 1;
 }
 
+/* The initial window (RFC 6928); a route may set another, which is not seen here. */
+#define INITIAL_WINDOW 10
+
+/* Replaces a window that no control writes. A kernel that leaves programs out at times takes what lies on its stack for the window that
+ * `undo_cwnd` did not return (docs/kernel.md): then it becomes the window of before the reduction, which an undo brings back.
+ */
+static __always_inline void mend_cwnd(struct tcp_sock *tp)
+{
+    if (tp->snd_cwnd - 1 < CWND_MAX)
+        return;
+    set_cwnd(tp, tp->prior_cwnd - 1 < CWND_MAX ? tp->prior_cwnd : INITIAL_WINDOW);
+}
+
 /* The socket as arithmetic sees it at this time, ns. */
 static __always_inline void flow_at(struct flow *flow, struct sock *sk, __u64 now)
 {

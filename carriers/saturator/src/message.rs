@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_messages_are_read_back() {
         let mut bytes = Vec::new();
         for kind in KINDS {
             let message = Message { kind, token: 1, sequence: u64::MAX, stamp: 3 };

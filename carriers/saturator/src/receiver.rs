@@ -131,14 +131,14 @@ impl Receiver {
         }
     }
 
-    /// Whether nothing more will come: its time is over, or the sender has finished or gone.
+    /// Returns whether nothing more will come: its time is over, or the sender has finished or gone.
     pub fn is_done(&self, now: Time) -> bool {
         self.session.as_ref().is_some_and(|session| {
             session.is_over || now.since(session.began) >= self.length || now.since(session.heard) >= SILENCE
         })
     }
 
-    /// How long it has recorded; `None` before the first packet.
+    /// Returns the time since recording began; `None` before the first packet.
     pub fn elapsed(&self, now: Time) -> Option<Span> {
         self.session.as_ref().map(|session| now.since(session.began).min(self.length))
     }

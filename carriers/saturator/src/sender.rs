@@ -177,7 +177,7 @@ impl Sender {
         }
     }
 
-    /// Whether a receiver has answered.
+    /// Returns whether a receiver has answered.
     pub fn is_welcome(&self) -> bool {
         matches!(self.state, State::Sending { .. })
     }

@@ -12,7 +12,7 @@ use ranpace_units::{Span, Time};
 use crate::receiver::{Receiver, Recording};
 use crate::sender::{Ended, Sender};
 
-/// How often the caller is asked whether to continue.
+/// The interval at which the caller is asked whether to continue.
 const BEAT: Duration = Duration::from_millis(100);
 /// IP and UDP headers, for IPv4 and IPv6.
 const HEADERS: [u64; 2] = [28, 48];

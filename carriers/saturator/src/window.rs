@@ -47,7 +47,7 @@ impl Window {
         self.packets
     }
 
-    /// Whether it cannot grow any more.
+    /// Returns whether it cannot grow any more.
     pub fn is_full(&self) -> bool {
         self.packets == self.most
     }

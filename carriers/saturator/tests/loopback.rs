@@ -14,7 +14,7 @@ fn address() -> SocketAddr {
 }
 
 #[test]
-fn what_is_sent_over_loopback_is_recorded() {
+fn packets_sent_over_loopback_are_recorded() {
     let address = address();
     let length = Span::from_millis(1_500);
     let receiver = thread::spawn(move || receive(address, length, &mut |_| true).unwrap());

@@ -1,4 +1,4 @@
-//! How many reports of a modem are close to neither of the two before, from standing to driving: correct reports and random ones.
+//! Counts how many reports of a modem are close to neither of the two before, from standing to driving: correct reports and random ones.
 //!
 //! `cargo run --release -p ranpace-sim --example sigma_coherence`
 //!

@@ -251,7 +251,7 @@ impl Flow {
         }
     }
 
-    /// Whether all transfers begun so far are complete.
+    /// Returns whether all transfers begun so far are complete.
     pub fn is_complete(&self) -> bool {
         self.complete == self.transfers.len()
     }
@@ -365,7 +365,7 @@ impl Flow {
         true
     }
 
-    /// Whether its packets have content beside their segments: see [`Self::transmit_content`].
+    /// Returns whether its packets have content beside their segments: see [`Self::transmit_content`].
     #[inline]
     pub fn has_content(&self) -> bool {
         matches!(self.ends, Ends::Quic(_))
@@ -407,7 +407,7 @@ impl Flow {
         }
     }
 
-    /// Whether the sender's control wants radio information.
+    /// Returns whether the sender's control wants radio information.
     pub fn sender_wants_radio(&self) -> bool {
         match &self.ends {
             Ends::Tcp(sender, _) => sender.control().wants_radio(),
@@ -425,7 +425,7 @@ impl Flow {
         }
     }
 
-    /// What the receiver half of its algorithm wants from the device's modem: grants, and CQI.
+    /// Returns whether the receiver half of its algorithm wants grants, and CQI, from the device's modem.
     pub fn wants_radio(&self) -> (bool, bool) {
         self.half().map_or((false, false), |half| (half.wants_radio(), half.wants_quality()))
     }

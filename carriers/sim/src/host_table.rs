@@ -47,7 +47,7 @@ impl HostTable {
         Self { of, table }
     }
 
-    /// What is known when a connection of this flow begins. Call it before the previous connection is discarded.
+    /// Returns the known path when a connection of this flow begins. Call it before the previous connection is discarded.
     pub fn recall(&mut self, flow: u32, flows: &[Flow]) -> Option<PathMemory> {
         let place = (*self.of.get(flow as usize)?)?;
         let Entry { flows: own, known } = self.table.get_mut(place as usize)?;

@@ -61,7 +61,7 @@ impl<'a> Peps<'a> {
         Some(Box::new(Self { all, delays, watched }))
     }
 
-    /// Whether a PEP watches a flow.
+    /// Returns whether a PEP watches a flow.
     pub fn watches(&self, flow: u32) -> bool {
         self.watched.get(flow as usize).is_some_and(|watched| *watched)
     }

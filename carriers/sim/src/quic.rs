@@ -184,7 +184,7 @@ impl QuicEnds {
         self.sender.control().recall(memory);
     }
 
-    /// What this connection knows about the path, for others.
+    /// Returns what this connection has learned about the path, for others.
     pub fn memory(&self) -> Option<PathMemory> {
         self.sender.control().memory()
     }

@@ -526,7 +526,7 @@ fn receive_buffers(kind: &ProxyKind) -> (Bytes, Bytes) {
     }
 }
 
-/// What a server may send before the proxy's first decision.
+/// Returns the bytes that a server may send before the proxy's first decision.
 fn first_window(config: &Config, kind: &ProxyKind) -> Bytes {
     (config.mss() * FIRST_WINDOW).min(receive_buffers(kind).0)
 }

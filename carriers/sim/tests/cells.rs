@@ -82,7 +82,7 @@ start = "0s"
 }
 
 #[test]
-fn who_is_out_of_reach_gets_nothing_and_is_told_why() {
+fn users_out_of_reach_get_nothing_and_are_told_why() {
     let result = play(&scenario(
         3,
         r#"
@@ -114,7 +114,7 @@ cc = "cubic"
 
 /// With the MCS of the worst part, a fading band of 20 MHz seldom has an MCS as a whole: a served user has service all the same.
 #[test]
-fn who_is_served_in_a_part_of_the_band_is_not_out_of_service() {
+fn users_served_in_a_part_of_the_band_are_not_out_of_service() {
     let result = play(
         &scenario(
             4,

@@ -43,7 +43,7 @@ fn a_mark_is_answered_as_a_loss_would_be() {
 }
 
 #[test]
-fn whoever_does_not_negotiate_is_dropped_from() {
+fn flows_without_ecn_lose_packets_instead() {
     let result = over(r#"{ kind = "codel", ecn = true }"#, "cubic", false);
     assert_eq!(result.flows[0].marked_packets, 0);
     assert!(result.flows[0].dropped_packets > 0);

@@ -161,7 +161,7 @@ fn reports_are_wrong_by_up_to_the_error_and_change_nothing_else() {
 }
 
 #[test]
-fn what_is_invented_does_not_follow_the_cell() {
+fn invented_reports_do_not_follow_the_cell() {
     let with = |content: &str| {
         let text = format!("{CELL}[rnis]\ncontent = \"{content}\"\n");
         play(&text, Source::Edge, DOWN, Direction::Downlink).0
@@ -220,7 +220,7 @@ fn looking_on_changes_nothing_else() {
 }
 
 #[test]
-fn what_a_hint_says_of_prbs_is_what_cells_give() {
+fn hints_report_the_prbs_that_cells_grant() {
     for radio in [
         "radio = \"lte\"\nbandwidth = \"20MHz\"",
         "radio = \"nr\"\nbandwidth = \"20MHz\"",

@@ -191,7 +191,7 @@ fn no_report_makes_it_send_anything_again() {
 }
 
 #[test]
-fn what_is_lost_before_the_pep_is_sent_again_earlier_on_its_word() {
+fn losses_before_the_pep_are_repaired_earlier_on_its_report() {
     // 20 ms to the PEP, 140 ms in all; one packet in a hundred is lost before it. Pages of 35 segments, one after another.
     let path = path("1Gbit/s", "100Mbit/s", "{ kind = \"droptail\", limit = \"10MB\" }")
         .replace("name = \"core\"\n", "name = \"core\"\nloss = 0.01\n")

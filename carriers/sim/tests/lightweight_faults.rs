@@ -20,7 +20,7 @@ enum Over {
     Quic,
 }
 
-/// What happens to the PEP's messages from a moment on.
+/// A fault of the PEP's messages from a moment on.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     Removed,

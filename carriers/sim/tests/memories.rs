@@ -1,4 +1,4 @@
-//! What a device's connections learned of a path is available to later ones.
+//! Later connections of a device use what earlier ones have learned of a path.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What a receiver learns from its modem, and what it reports from the first segment on.
+//! A receiver learns from its modem, and reports from the first segment on.
 
 mod common;
 

@@ -198,20 +198,22 @@ fn vegas_starves_beside_cubic_in_a_deep_buffer() {
 
 #[test]
 fn like_flows_share_fairly() {
-    for (cc, queue) in [
-        ("newreno", "droptail"),
-        ("cubic", "droptail"),
-        ("bbr1", "droptail"),
-        ("westwood", "droptail"),
-        ("veno", "droptail"),
-        ("newreno", "codel"),
-        ("cubic", "codel"),
-        ("cubic", "fq_codel"),
-        ("cubic", "pie"),
-        ("vegas", "fq_codel"),
-        ("scalable", "fq_codel"),
+    for (cc, queue, limit) in [
+        ("newreno", "droptail", "100KB"),
+        ("cubic", "droptail", "100KB"),
+        // Two BDPs. In a buffer of less than one, BBR v1 loses a tenth of its packets and does not share: over 100 KB, Jain's index is
+        // 0.66 to 0.92 with four flows of Linux 6.18's `bbr` behind `ranpace emulate`, and 0.69 to 0.98 here.
+        ("bbr1", "droptail", "240KB"),
+        ("westwood", "droptail", "100KB"),
+        ("veno", "droptail", "100KB"),
+        ("newreno", "codel", "100KB"),
+        ("cubic", "codel", "100KB"),
+        ("cubic", "fq_codel", "100KB"),
+        ("cubic", "pie", "100KB"),
+        ("vegas", "fq_codel", "100KB"),
+        ("scalable", "fq_codel", "100KB"),
     ] {
-        let queue = format!(r#"{{ kind = "{queue}", limit = "100KB" }}"#);
+        let queue = format!(r#"{{ kind = "{queue}", limit = "{limit}" }}"#);
         let path = Path {
             rate: "24Mbit/s",
             queue: &queue,

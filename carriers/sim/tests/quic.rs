@@ -200,7 +200,7 @@ fn a_connection_that_noq_gives_up_is_not_silent() {
     let lost = flow.lost.as_ref().expect("more than 2,048 packets wait behind a gap");
     assert!(lost.reason.starts_with("the receiver gave it up: "), "{}", lost.reason);
     assert!(lost.reason.ends_with("too many gaps in stream buffer"), "{}", lost.reason);
-    // What arrived until then counts, and nothing after it.
+    // Bytes that arrived until then count, later ones do not.
     let at = lost.at.as_secs_f64();
     assert!((0.5..5.0).contains(&at), "{at}");
     let rows = column(&flow, "time_s").iter().zip(column(&flow, "goodput_bit_s"));

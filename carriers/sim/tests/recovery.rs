@@ -28,7 +28,7 @@ fn took(flow: &FlowResult) -> Span {
 }
 
 #[test]
-fn what_is_lost_is_sent_again_once_and_in_time() {
+fn lost_segments_are_retransmitted_once_and_in_time() {
     let clean = took(&transfer(&[], ""));
     // (case, lost, retransmitted, timeouts, extra time at most)
     for (case, lost, again, timeouts, extra) in [
@@ -251,7 +251,7 @@ fn a_gone_link_is_waited_for_and_used_when_it_is_back() {
     let result = play(&text);
     let goodput = column(&result.flows[0], "goodput_bit_s");
     assert!(goodput[52..80].iter().all(|rate| *rate == 0.0));
-    // What was queued arrives at once; a second later the link is full again.
+    // Queued packets arrive at once; a second later the link is full again.
     let after = goodput[90..149].iter().sum::<f64>() / 59.0;
     assert!(after > 0.93 * 10e6 * 1_448.0 / 1_500.0, "{after}");
 }

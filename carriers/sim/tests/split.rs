@@ -104,7 +104,7 @@ fn a_delayed_acknowledgement_at_the_servers_end_does_not_stay_in_the_rtt() {
 }
 
 #[test]
-fn what_waits_in_the_proxy_is_bounded_and_the_server_held_back() {
+fn the_proxys_backlog_is_bounded_and_the_server_held_back() {
     for (buffer, most) in [("user_buffer = \"200KB\"", 200_000), ("flow_buffer = \"100KB\"", 100_000)] {
         let result = play(&text(WAN, RAN, &["cc = \"bbr1\""], &format!("kind = \"split\"\n{buffer}")));
         let split = result.flows[0].split.as_ref().unwrap();
@@ -294,7 +294,7 @@ fn udp_passes_the_proxy_by() {
 }
 
 #[test]
-fn what_passes_by_is_counted_where_the_proxy_is_to() {
+fn bypassing_traffic_is_counted_where_the_proxy_is_to() {
     for transport in [
         "transport = \"udp\"\nworkload = { kind = \"cbr\", rate = \"4Mbit/s\" }",
         "transport = \"quic\"\ncc = \"cubic\"\nworkload = { kind = \"paced\", rate = \"4Mbit/s\" }",

@@ -267,7 +267,7 @@ pub fn show<V: View>(
     Ok(())
 }
 
-/// Whether `--out` names a page; otherwise it names a drawing.
+/// Returns whether `--out` names a page; otherwise it names a drawing.
 fn is_page(path: &Path) -> Result<bool, Failure> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg") => Ok(false),

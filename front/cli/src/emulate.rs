@@ -351,8 +351,8 @@ impl Emulate {
     }
 }
 
-/// How the command ends: after Ctrl-C at a time, with a run that does not count, without the capture that was asked for, or as
-/// its program did.
+/// Decides how the command ends: stopped by Ctrl-C at a time, with a run that does not count, without the capture that was asked
+/// for, or with the exit code of its program.
 fn verdict(
     stopped: Option<Time>,
     invalid: Option<String>,

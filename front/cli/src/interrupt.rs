@@ -80,7 +80,7 @@ pub fn kept() {
     STAGE.store(KEPT, Ordering::SeqCst);
 }
 
-/// Whether Ctrl-C was pressed.
+/// Returns whether Ctrl-C was pressed.
 #[cfg(target_os = "linux")]
 pub fn is_set() -> bool {
     STOP.load(Ordering::Relaxed)

@@ -16,6 +16,8 @@ mod log;
 mod model;
 mod output;
 #[cfg(target_os = "linux")]
+mod pep;
+#[cfg(target_os = "linux")]
 mod proxy;
 mod record;
 mod reproduce;
@@ -61,6 +63,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Kernel(kernel::Kernel),
     #[cfg(target_os = "linux")]
+    Pep(pep::Pep),
+    #[cfg(target_os = "linux")]
     Rnis(Box<rnis::Rnis>),
     #[cfg(target_os = "linux")]
     Proxy(proxy::Proxy),
@@ -86,6 +90,8 @@ fn main() -> ExitCode {
         Command::EmulateInside(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Kernel(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Pep(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Rnis(command) => command.run(),
         #[cfg(target_os = "linux")]

@@ -33,10 +33,10 @@ fn root() -> PathBuf {
 /// A block of shell commands of a page.
 #[derive(Debug, PartialEq)]
 struct Block {
-    /// Of its first command.
+    /// Line of its first command.
     line: usize,
     commands: String,
-    /// What the comment above it says, after `test: `.
+    /// The text of the comment above it, after `test: `.
     marker: String,
 }
 
@@ -67,7 +67,7 @@ impl Block {
         self.commands.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == program)
     }
 
-    /// Whether a line begins with a call of `ranpace`.
+    /// Returns whether a line begins with a call of `ranpace`.
     fn is_ours(&self) -> bool {
         self.commands.lines().any(|line| {
             let line = line.strip_prefix("sudo ").unwrap_or(line);
@@ -145,7 +145,7 @@ impl Bench {
         bench
     }
 
-    /// What went wrong.
+    /// Runs a block of commands; the error says what went wrong.
     fn run(&self, commands: &str) -> Result<(), String> {
         let output = Command::new("sh")
             .args(["-eu", "-c", commands])

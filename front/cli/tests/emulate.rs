@@ -47,14 +47,14 @@ fn shortest_echo(
             let sent = Instant::now();
             client.send(&number.to_be_bytes()).unwrap();
             thread::sleep(asleep);
-            // What came later than that is left over from an earlier round.
+            // An answer that is not awaited is left over from an earlier round.
             let Some(back) = awaited(&server, number) else { continue };
             server.send_to(&number.to_be_bytes(), back).unwrap();
             thread::sleep(asleep);
             if awaited(&client, number).is_some() {
                 shortest = shortest.min(sent.elapsed());
             }
-            // What a host sends within 100 us of being handed something counts from then; the next round is no answer to this one.
+            // A packet that a host sends within 100 us of a delivery counts from then; the next round is no answer to this one.
             thread::sleep(Duration::from_millis(1));
         }
         shortest

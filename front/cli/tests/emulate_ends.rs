@@ -45,7 +45,7 @@ fn inode(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|metadata| metadata.ino())
 }
 
-/// What is there outside that looks like ours: interfaces, addresses and routes of any kind.
+/// Lists what looks like ours outside of the emulation: interfaces, addresses and routes of any kind.
 fn outside() -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for file in ["dev", "route", "ipv6_route", "if_inet6", "fib_trie"] {
@@ -77,7 +77,7 @@ impl Watched {
         Self { child, namespaces }
     }
 
-    /// What is left of it, in words.
+    /// Describes what is left of it.
     fn left(&self) -> Vec<String> {
         let process = self.child.id();
         let mut left: Vec<String> = names_of(process).iter().map(|path| path.display().to_string()).collect();

@@ -53,7 +53,7 @@ fn proxy(kind: &str) -> String {
     with(&format!("[[proxy]]\nname = \"proxy\"\nhost = \"edge\"\nkind = \"{kind}\"\n"))
 }
 
-/// What all connections of the topology had in the proxy: this member, added up.
+/// Adds up this member over all connections that the proxy split.
 fn of_splits(summary: &serde_json::Value, member: &str) -> u64 {
     let flows = summary["flows"].as_array().unwrap();
     flows.iter().filter_map(|flow| flow["split"][member].as_u64()).sum()
@@ -103,7 +103,7 @@ fn proxy_passes_on_refusals_and_half_closes_of_either_side() {
         drop(stream);
         let (mut stream, _) = listener.accept().unwrap();
         stream.read_exact(&mut [0; 5]).unwrap();
-        // Whoever closes without having read all that is there resets the connection.
+        // Closing a socket with unread data resets the connection.
         stream.peek(&mut [0]).unwrap();
     });
     let client = emulation.behind("phone", move || {

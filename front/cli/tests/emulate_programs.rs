@@ -147,7 +147,7 @@ const SCRIPT: &str = "addEventListener('load', () => { const image = document.ge
 fn chromium_loads_a_page_with_an_image_and_a_script() {
     let Some(_turn) = rights() else { return };
     let Some(browser) = program(&["chromium", "chromium-browser", "google-chrome"]) else { return };
-    // Nothing of its own over the network, and no QUIC, since nobody answers it.
+    // Chromium sends nothing of its own over the network, and no QUIC, which nobody would answer.
     let script = format!(
         "timeout 120 {} --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run \
          --disable-background-networking --disable-component-update --disable-sync --user-data-dir=$PWD/profile \

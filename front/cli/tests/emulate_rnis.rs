@@ -178,7 +178,7 @@ fn an_emulation_publishes_its_cells_live() {
 }
 
 #[test]
-fn what_cannot_be_published_is_said() {
+fn publishing_to_an_unusable_path_is_refused_with_a_reason() {
     let folder = folder_with(SCENARIO);
     for (scenario, option, part) in [
         (SCENARIO, "/tmp/cell.sock", "expected unix:PATH"),
@@ -190,7 +190,7 @@ fn what_cannot_be_published_is_said() {
     }
     let Some(_turn) = rights() else { return };
     std::fs::write(folder.path().join("scenario.toml"), SCENARIO).unwrap();
-    // What is no socket is not replaced.
+    // A file that is not a socket is not replaced.
     let path = Path::new("scenario.toml");
     let (status, _, error) =
         output(folder.path(), &["scenario.toml", "--rnis", &format!("unix:{}", path.display())]);

@@ -85,7 +85,7 @@ fn seen_by_others(path: &Path, packets: usize, case: &str) {
         out.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     if let Some(tcpdump) = program(&["tcpdump"]) {
-        // Of version 6 tcpdump filters no TCP by its flags, but prints them.
+        // tcpdump cannot filter TCP over IPv6 by its flags, but prints them.
         let seen = lines(Command::new(tcpdump).args(["-n"]));
         assert_eq!(seen.iter().filter(|line| line.contains(" Flags [")).count(), packets, "{case}: {seen:?}");
     }
@@ -132,7 +132,7 @@ fn capture_has_sent_and_received_packets_and_gso_segments_arrive_unchanged() {
         });
         assert!(getting.join().unwrap() == sent, "{case}: the kernel took every piece for what it was");
         serving.join().unwrap();
-        // What is under way still, the acknowledgement of the last FIN above all, arrives.
+        // Wait for packets that are still under way, the acknowledgement of the last FIN above all, arrives.
         std::thread::sleep(Duration::from_millis(300));
         let path = emulation.folder.path().join("file.pcapng");
         let (status, ..) = emulation.end();

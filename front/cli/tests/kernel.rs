@@ -59,7 +59,7 @@ to = "phone"
 cc = "cubic"
 "#;
 
-    /// What a download had.
+    /// The figures of a download.
     #[derive(Debug)]
     struct Download {
         /// Mbit/s.
@@ -206,7 +206,7 @@ cc = "cubic"
         }
     }
 
-    /// What the first page shows: over the built-in recording with a queue of 1 MB, a third of CUBIC's delay at half its goodput.
+    /// The first page's example holds: over the built-in recording with a queue of 1 MB, a third of CUBIC's delay at half its goodput.
     #[test]
     fn a_server_under_exec_behind_a_recording_has_a_third_of_cubics_delay_at_half_its_goodput() {
         let Some(_turn) = ready() else { return };

@@ -7,7 +7,7 @@ mod emulation;
 
 use ranpace_kernel::{Cgroup, Control, Loaded};
 
-use emulation::{folder_with, output, rights};
+use emulation::{flow_under, rights};
 
 /// 20 Mbit/s, 20 ms each way; the queue and the flow's options follow.
 const LINK: &str = r#"
@@ -26,7 +26,7 @@ const FLOW: &str = "\n[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic\
 const CONTROLS: [&str; 7] =
     ["c2tcp:target=100ms", "newreno+c2tcp:target=100ms", "cdbe", "cdbev2", "cubic+meld-me", "sigma", "mdcc"];
 
-/// What a flow had.
+/// The figures of a flow.
 #[derive(Debug)]
 struct Flow {
     /// Mbit/s.
@@ -36,33 +36,27 @@ struct Flow {
     retransmitted: u64,
 }
 
+impl Flow {
+    fn of(summary: &serde_json::Value) -> Self {
+        Self {
+            goodput: summary["goodput_bit_s"].as_f64().unwrap() * 1e-6,
+            rtt: summary["rtt"]["p95_s"].as_f64().unwrap(),
+            retransmitted: summary["retransmitted_packets"].as_u64().unwrap(),
+        }
+    }
+}
+
 /// Plays a scenario whose flow has this control of ours at both ends; the kernel's CUBIC if there is none.
 fn play(scenario: &str, control: Option<&str>) -> Flow {
-    let Some(control) = control else { return play_named(scenario, "cubic") };
+    let Some(control) = control else { return Flow::of(&flow_under("cubic", scenario)) };
     let loaded = Loaded::unnamed(&Control::parse(control).unwrap()).unwrap();
     let cgroup = Cgroup::new().unwrap();
     let _attached = loaded.attach(cgroup.path(), None).unwrap();
     // The emulation is in it too.
     cgroup.enter().unwrap();
-    let flow = play_named(scenario, loaded.name());
+    let flow = flow_under(loaded.name(), scenario);
     cgroup.leave().unwrap();
-    flow
-}
-
-/// Plays it with a control that the kernel has under this name.
-fn play_named(scenario: &str, name: &str) -> Flow {
-    let folder = folder_with(scenario);
-    // An emulation that is invalid, because the machine was too slow, has its flow all the same.
-    let (code, out, error) = output(folder.path(), &["scenario.toml", "--json", "--cc", name]);
-    let parsed: serde_json::Value =
-        serde_json::from_str(&out).unwrap_or_else(|_| panic!("{name}, exit {code:?}: {error}"));
-    let flow = &parsed["summary"]["flows"][0];
-    assert_eq!(flow["cc"], format!("kernel {name}"));
-    Flow {
-        goodput: flow["goodput_bit_s"].as_f64().unwrap() * 1e-6,
-        rtt: flow["rtt"]["p95_s"].as_f64().unwrap(),
-        retransmitted: flow["retransmitted_packets"].as_u64().unwrap(),
-    }
+    Flow::of(&flow)
 }
 
 #[test]

@@ -16,7 +16,7 @@ use ranpace_phy::LteBandwidth;
 use ranpace_rnis::CellInfo;
 use ranpace_units::{Bytes, Span, Time};
 
-use emulation::{folder_with, output, rights, v4};
+use emulation::{flow_under, rights, v4};
 
 /// 20 Mbit/s, 20 ms each way, one packet in two hundred is lost; the queue holds as much as is on the way.
 const SCENARIO: &str = r#"
@@ -37,7 +37,7 @@ from = "server"
 to = "phone"
 cc = "cubic"
 "#;
-/// Of the reports of an LTE cell.
+/// Period of the reports of an LTE cell.
 const PERIOD: Duration = Duration::from_millis(8);
 
 /// What a report says of the radio, of now.
@@ -61,14 +61,7 @@ fn good() -> RadioHint {
 
 /// Goodput of the flow under a control of the kernel's, Mbit/s.
 fn goodput(scenario: &str, control: &str) -> f64 {
-    let folder = folder_with(scenario);
-    // An emulation that is invalid, because the machine was too slow, has its flow all the same.
-    let (code, out, error) = output(folder.path(), &["scenario.toml", "--json", "--cc", control]);
-    let parsed: serde_json::Value =
-        serde_json::from_str(&out).unwrap_or_else(|_| panic!("exit {code:?}: {error}"));
-    let flow = &parsed["summary"]["flows"][0];
-    assert_eq!(flow["cc"], format!("kernel {control}"));
-    flow["goodput_bit_s"].as_f64().unwrap() * 1e-6
+    flow_under(control, scenario)["goodput_bit_s"].as_f64().unwrap() * 1e-6
 }
 
 /// The same for a MELD that is told so of the phone all the time; of nothing if `None`.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// What a command said.
+/// The output of a command.
 struct Said {
     status: i32,
     out: String,
@@ -125,7 +125,7 @@ fn truncated_gzip_file_is_reported_as_truncated() {
         "{}",
         said.error
     );
-    // What is good among the files is told all the same.
+    // Valid files are described all the same.
     let said = trace(here, &["info", "whole.gz", "cut.gz"]);
     assert!(
         said.status == 2 && said.out.contains("whole.gz") && said.out.contains("gzipped"),

@@ -215,7 +215,7 @@ pub fn write(frame: &Frame, metadata: &Metadata) -> Result<Vec<u8>, ColumnarErro
     Ok(writer.into_inner()?)
 }
 
-/// Which cells have a value (1 or 0), and the values.
+/// Returns whether each cell has a value (1 or 0), and the values.
 fn levels<T: Copy>(cells: &[Option<T>]) -> (Vec<i16>, Vec<T>) {
     (
         cells.iter().map(|cell| i16::from(cell.is_some())).collect(),

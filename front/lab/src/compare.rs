@@ -30,7 +30,7 @@ pub struct CompareSpec {
     pub loss: f64,
     /// Rate of the uplink; `None` for the preset's.
     pub reverse: Option<Rate>,
-    /// How long each run lasts.
+    /// Duration of each run.
     pub time: Span,
     /// Figures are counted from here.
     pub warmup: Span,

@@ -20,7 +20,7 @@ pub enum Quantity {
 pub struct Unit {
     /// "Mbit/s", "ms", "%"; empty for plain numbers.
     pub name: &'static str,
-    /// How many base units make one of it.
+    /// Number of base units that make one of it.
     pub size: f64,
 }
 

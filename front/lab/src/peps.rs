@@ -1,4 +1,4 @@
-//! What Lightweight PEPs observed and reported, as a table: for the terminal and for the report.
+//! The observations and reports of Lightweight PEPs, as a table: for the terminal and for the report.
 
 use ranpace_sim::{PepResult, RunResult};
 

@@ -183,7 +183,7 @@ fn draw_legend(
     Ok(if legend.is_empty() { top } else { y + 20 })
 }
 
-/// What a series looks like, before its name in the legend.
+/// Draws a sample of a series before its name in the legend.
 fn draw_swatch(root: &Root<'_>, key: &Key<'_>, (x, middle): (i32, i32)) -> Drawn {
     let colour = key.colour;
     let dash = |from: i32, to: i32| {

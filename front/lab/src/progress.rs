@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How long work may take before it is shown.
+/// Work that takes longer than this is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Progress of work in steps; may be shared between threads. Dropping it clears the bar.

@@ -63,7 +63,7 @@ pub(crate) fn rows(runs: &[(&str, &RunResult)]) -> Rows {
     })
 }
 
-/// How many flows are not in the table.
+/// Returns a note on the flows that are not in the table.
 pub(crate) fn left_out(runs: &[(&str, &RunResult)]) -> Option<String> {
     let more = runs.first().map_or(0, |(_, run)| flows(run).count().saturating_sub(SHOWN));
     (more > 0).then(|| format!("Flows that are not shown: {more} more."))

@@ -148,7 +148,7 @@ pub(crate) fn of_users(runs: &[(&str, &RunResult)]) -> Rows {
     table(runs, head, |run, label| users(run).take(SHOWN).map(|user| row(label, user)).collect())
 }
 
-/// How many users are not in the table.
+/// Returns a note on the users that are not in the table.
 pub(crate) fn left_out(runs: &[(&str, &RunResult)]) -> Option<String> {
     let (_, run) = runs.first()?;
     let with_flows = users(run).count();

@@ -132,7 +132,7 @@ impl Report<'_> {
         self.chapters.iter().map(|chapter| &chapter.runs).chain(&self.groups)
     }
 
-    /// What is needed to repeat the report.
+    /// Renders the command and versions that repeat the report.
     fn origin(&self) -> Markup {
         let mut seeds: Vec<u64> = self.all_groups().flat_map(Comparison::all).map(|run| run.seed).collect();
         seeds.sort_unstable();
@@ -235,7 +235,7 @@ fn figure(svg: &str, caption: &str) -> Markup {
     html! { figure { div.card { (PreEscaped(svg)) } figcaption { (caption) } } }
 }
 
-/// What each figure means.
+/// Renders the meaning of each figure.
 fn meanings() -> Markup {
     html! {
         details {

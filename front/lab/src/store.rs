@@ -263,7 +263,7 @@ fn sealed(object: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Whether a sealed object is unchanged.
+/// Returns whether a sealed object is unchanged.
 fn is_intact(sealed_object: &[u8]) -> bool {
     let digits = 2 * Sha256::output_size();
     let body = sealed_object

@@ -155,7 +155,7 @@ pub struct FlowSummary {
 pub struct TransferSummary {
     /// Transfers begun.
     pub begun: u64,
-    /// Of these, finished before the end.
+    /// Transfers of these that finished before the end.
     pub completed: u64,
     /// Mean time of the finished ones.
     pub completion_mean_s: Option<f64>,
@@ -164,7 +164,7 @@ pub struct TransferSummary {
 }
 
 impl RunSummary {
-    /// Of a run; `files` is left empty.
+    /// Summarises a run; `files` is left empty.
     pub fn of(origin: &Origin, run: &RunResult) -> Self {
         let goodputs: Vec<f64> = run.flows.iter().map(|flow| flow.goodput.as_f64()).collect();
         Self {
@@ -210,7 +210,7 @@ impl RunSummary {
 }
 
 impl FlowSummary {
-    /// Of a flow.
+    /// Summarises a flow.
     pub fn of(flow: &FlowResult) -> Self {
         Self {
             name: flow.name.clone(),
@@ -275,7 +275,7 @@ fn without_functions(split: &SplitResult) -> SplitResult {
 }
 
 impl TransferSummary {
-    /// Of a flow's transfers.
+    /// Summarises a flow's transfers.
     pub fn of(transfers: &[Transfer]) -> Self {
         let times: Vec<f64> =
             transfers.iter().filter_map(|transfer| transfer.completion).map(Span::as_secs_f64).collect();

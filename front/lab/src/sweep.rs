@@ -38,7 +38,7 @@ pub enum SweepError {
     /// Not of the form `key=value,value`.
     #[error("expected KEY=VALUE,VALUE such as flow.cc=cubic,c2tcp, found {found:?}")]
     NotAVariation {
-        /// What was found.
+        /// The text found.
         found: String,
     },
     /// The same key twice would be ambiguous.
@@ -50,7 +50,7 @@ pub enum SweepError {
     /// More runs than anybody wants.
     #[error("{runs} runs are more than {MOST_RUNS}; vary less at a time")]
     TooMany {
-        /// How many.
+        /// Number of runs.
         runs: u64,
     },
     /// A scenario that results from the settings is invalid.
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_swept_is_refused() {
+    fn settings_that_cannot_be_swept_are_refused() {
         assert!(matches!("flow.cc".parse::<Variation>(), Err(SweepError::NotAVariation { .. })));
         assert!(matches!("flow.cc=cubic,,c2tcp".parse::<Variation>(), Err(SweepError::NotAVariation { .. })));
         let refused =

@@ -63,7 +63,7 @@ pub enum ToolError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, with the line.
+        /// The fault and its line.
         source: TraceError,
     },
     /// The file is not a log of rates.
@@ -71,7 +71,7 @@ pub enum ToolError {
     Log {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, with the line.
+        /// The fault and its line.
         source: LogError,
     },
     /// The name of a trace means nothing.
@@ -94,7 +94,7 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// Whether it is a fault of the machine or of ours, rather than something that the user can correct in the command or in the
+    /// Returns whether it is a fault of the machine or of ours, rather than something that the user can correct in the command or in the
     /// file.
     pub fn is_ours(&self) -> bool {
         match self {

@@ -52,7 +52,7 @@ pub enum TraceLoadError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, with the line.
+        /// The fault and its line.
         source: TraceError,
     },
 }

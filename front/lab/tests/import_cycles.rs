@@ -159,7 +159,7 @@ fn child(module: &Module, name: &str) -> Module {
     path
 }
 
-/// Whether a file defines an item of this name.
+/// Returns whether a file defines an item of this name.
 fn defines(text: &str, name: &str) -> bool {
     const KINDS: &[&str] =
         &["struct", "enum", "trait", "fn", "const", "static", "type", "union", "macro_rules!"];

@@ -8,7 +8,7 @@ use ranpace_cc::{
 };
 use ranpace_units::{Bytes, Rate, Span, Time};
 
-/// What `ranpace list cc` shows of a control. In the library, `ALL` in `registry.rs` lists the entries of all controls.
+/// The description of a control that `ranpace list cc` shows. In the library, `ALL` in `registry.rs` lists the entries of all controls.
 pub const ENTRY: Entry = Entry {
     name: "constant",
     about: "a fixed number of segments, paced",

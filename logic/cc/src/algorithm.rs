@@ -53,7 +53,7 @@ pub enum AlgorithmError {
         name: String,
         /// The decorator.
         decorator: String,
-        /// What it can be combined with.
+        /// The controls that it can be combined with.
         possible: String,
     },
     /// No such option.
@@ -69,9 +69,9 @@ pub enum AlgorithmError {
     /// A count beyond any reasonable use.
     #[error("{found} {what} in {text:?}...; at most {most} are understood")]
     TooMany {
-        /// How the text begins.
+        /// The beginning of the text.
         text: String,
-        /// What there is too much of.
+        /// The unit of the count.
         what: &'static str,
         /// The number found.
         found: usize,
@@ -83,7 +83,7 @@ pub enum AlgorithmError {
     BadOption {
         /// The whole text.
         text: String,
-        /// What is wrong with it.
+        /// The fault.
         error: OptionError,
     },
 }

@@ -40,9 +40,9 @@ pub type ReceiverWrapper = Arc<dyn Fn(Box<dyn ReceiverHalf>) -> Box<dyn Receiver
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description of one line.
     pub about: &'static str,
-    /// Where it was published.
+    /// The publication.
     pub source: &'static str,
     /// Its options.
     pub options: &'static [OptionInfo],
@@ -61,9 +61,9 @@ pub struct Entry {
 pub struct Decorator {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description of one line.
     pub about: &'static str,
-    /// Where it was published.
+    /// The publication.
     pub source: &'static str,
     /// Its options.
     pub options: &'static [OptionInfo],

@@ -1,4 +1,4 @@
-//! What a congestion control observes and what it sets: three traits and their events.
+//! The interface of a congestion control, what it observes and what it sets: three traits and their events.
 //!
 //! * [`CongestionControl`]: every control of a sender.
 //! * [`LossBased`]: what decorators (C2TCP, MELD) need of the control they wrap.

@@ -11,7 +11,7 @@ pub struct OptionInfo {
     pub key: &'static str,
     /// Its values and default, in words.
     pub values: &'static str,
-    /// What it does.
+    /// Its effect.
     pub about: &'static str,
 }
 
@@ -21,7 +21,7 @@ pub struct OptionInfo {
 pub struct OptionError {
     /// Its key.
     pub key: &'static str,
-    /// What would have been accepted.
+    /// The values that are accepted.
     pub expected: String,
     /// The text found.
     pub found: String,
@@ -50,7 +50,7 @@ impl Options {
         found
     }
 
-    /// Whether the key was given.
+    /// Returns whether the key was given.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.given.iter().any(|(given, _, _)| given == key)
     }

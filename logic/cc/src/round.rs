@@ -22,7 +22,7 @@ impl Round {
         self.end = cx.next_packet;
     }
 
-    /// Whether a packet that was sent in this round has been acknowledged or lost.
+    /// Returns whether a packet that was sent in this round has been acknowledged or lost.
     pub(crate) fn is_over(&self, cx: &Context) -> bool {
         cx.next_packet.saturating_sub(cx.in_flight) > self.end
     }

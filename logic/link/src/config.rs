@@ -111,7 +111,7 @@ pub enum QueueConfig {
         target: Span,
         /// Period of the drop probability's updates; less than 0.1 ms counts as 0.1 ms.
         update: Span,
-        /// How long a burst passes without drops.
+        /// A burst of this length passes without drops.
         max_burst: Span,
         /// Whether ECN-capable packets are marked instead of dropped, while the probability is below 10 %.
         ecn: bool,
@@ -171,7 +171,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether `packets` packets with `bytes` bytes in total fit.
+    /// Returns whether `packets` packets with `bytes` bytes in total fit.
     #[inline]
     pub fn holds(self, bytes: Bytes, packets: usize) -> bool {
         match self {
@@ -286,6 +286,6 @@ pub enum Loss {
 pub struct Reorder {
     /// Probability of holding a packet back, from 0 to 1.
     pub probability: f64,
-    /// How long it is held back.
+    /// The time for which it is held back.
     pub extra: Span,
 }

@@ -64,7 +64,7 @@ mod tests {
     use crate::testing::{Log, TestPacket};
 
     #[test]
-    fn what_does_not_fit_is_dropped() {
+    fn packets_beyond_the_limit_are_dropped() {
         for (limit, fit) in [
             (Limit::Packets(0), 0),
             (Limit::Packets(3), 3),

@@ -38,7 +38,7 @@ impl<P: Packet> Fifo<P> {
         self.ring.len()
     }
 
-    /// Whether one more packet fits.
+    /// Returns whether one more packet fits.
     #[inline]
     pub fn has_room(&self, limit: Limit, packet: &P) -> bool {
         limit.holds(self.bytes + packet.size(), self.ring.len() + 1)

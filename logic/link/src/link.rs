@@ -28,7 +28,7 @@ enum Server<P> {
     Trace(TraceServer<P>),
 }
 
-/// Whether an event is due by `now`. Events at [`Time::MAX`] never happen.
+/// Returns whether an event is due by `now`. Events at [`Time::MAX`] never happen.
 #[inline]
 fn is_due(at: Time, now: Time) -> bool {
     at <= now && at != Time::MAX

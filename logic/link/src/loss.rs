@@ -33,7 +33,7 @@ impl LossProcess {
         Self { rule, random: random::stream(seed, Purpose::Loss) }
     }
 
-    /// Whether the next packet, of this size on the wire, is lost, and why.
+    /// Returns whether the next packet, of this size on the wire, is lost, and why.
     #[inline]
     pub fn draw(&mut self, size: Bytes) -> Option<DropCause> {
         let random = &mut self.random;

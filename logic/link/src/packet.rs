@@ -8,7 +8,7 @@ pub trait Packet {
     fn size(&self) -> Bytes;
     /// The flow that it belongs to; FQ-CoDel separates flows.
     fn flow(&self) -> u32;
-    /// Whether it is ECN-capable (ECT(0) or ECT(1); RFC 3168 section 5), so that a mark can signal congestion.
+    /// Returns whether it is ECN-capable (ECT(0) or ECT(1); RFC 3168 section 5), so that a mark can signal congestion.
     fn is_ect(&self) -> bool;
     /// Sets Congestion Experienced (RFC 3168 section 5). Called only if [`Packet::is_ect`].
     fn mark_ce(&mut self);

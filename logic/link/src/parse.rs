@@ -205,7 +205,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(times in prop::collection::vec(1..u64::from(u32::MAX), 1..50)) {
+        fn written_traces_are_read_back(times in prop::collection::vec(1..u64::from(u32::MAX), 1..50)) {
             let mut times = times;
             times.sort_unstable();
             let text: String = times.iter().map(|t| format!("{t}\n")).collect();

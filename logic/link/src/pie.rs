@@ -104,7 +104,7 @@ impl<P: Packet> Pie<P> {
         self.fifo.push(now, packet, marked, observer);
     }
 
-    /// Whether to drop (or mark) the arriving packet; RFC 8033 sections 4.1, 4.4 and 5.4.
+    /// Returns whether to drop (or mark) the arriving packet; RFC 8033 sections 4.1, 4.4 and 5.4.
     fn chooses(&mut self) -> bool {
         let Control { probability, old_delay, burst } = self.control;
         if !burst.is_zero()

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_is_refused() {
+    fn unplayable_traces_are_refused() {
         assert_eq!(Trace::from_millis([]), Err(TraceError::Empty));
         assert_eq!(Trace::from_millis([0, 0]), Err(TraceError::Empty));
         let decreasing = TraceError::Decreasing { line: 3, previous: 5, found: 4 };

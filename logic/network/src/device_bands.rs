@@ -15,7 +15,7 @@ use ranpace_units::{Rate, Span, Time};
 
 use crate::packet::PacketHandle;
 
-/// How long the modem's rate is valid. Ours: one or two CQI periods.
+/// The modem's rate is valid for this long. Ours: one or two CQI periods.
 const KNOWN_FOR: Span = Span::from_millis(10);
 
 /// The bands of one device.

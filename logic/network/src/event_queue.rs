@@ -156,7 +156,7 @@ impl Timer {
         }
     }
 
-    /// Whether an event at `now` is the live one; if so, the timer is then off.
+    /// Returns whether an event at `now` is the live one; if so, the timer is then off.
     #[inline]
     pub fn fires(&mut self, now: Time) -> bool {
         let live = self.0 == now;

@@ -152,7 +152,7 @@ impl Feed {
         }
     }
 
-    /// Whether there are any readers.
+    /// Returns whether there are any readers.
     pub fn is_read(&self) -> bool {
         self.edge.is_read || self.modem.is_read
     }
@@ -188,7 +188,7 @@ impl Feed {
         self.edge.sent = FeedResult::default();
     }
 
-    /// What the edge's feed has sent since `from`; `None` without a reader.
+    /// Returns the figures of the edge's feed since `from`; `None` without a reader.
     pub fn result(&self, from: Time, end: Time) -> Option<FeedResult> {
         let measured = end - from;
         let rate = if measured.is_zero() { Rate::ZERO } else { Rate::of(self.edge.sent.bytes, measured) };
@@ -316,7 +316,7 @@ fn falsify(hint: &mut RadioHint, factor: impl Fn(u64) -> f64) {
     hint.queue = Bytes::new(libm::round(hint.queue.as_f64() * factor(2)) as u64);
 }
 
-/// Whether a transport's control reads radio information.
+/// Returns whether a transport's control reads radio information.
 fn wants_radio(transport: &Transport) -> bool {
     match transport {
         Transport::Tcp { algorithm, .. }

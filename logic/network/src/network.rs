@@ -66,12 +66,12 @@ pub trait Hosts<'a> {
     /// A change of the scenario takes place that does not concern the network.
     fn on_change(&mut self, network: &mut Network<'a, Self::Event>, change: &ChangeKind);
 
-    /// These packets leave a link next: prefetches the state that they will need into the processor's cache. Called only with
+    /// Prefetches the state that the next packets to leave a link will need into the processor's cache. Called only with
     /// [`Drive::prefetches`].
     fn prefetch(&self, _: &Network<'a, Self::Event>, _: &[PacketHandle]) {}
 }
 
-/// How a network is driven.
+/// The ways in which drivers of a network differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drive {
     /// Prefetch state, because there is too much of it for the processor's cache.

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use ranpace_tcp::{Kind, Segment};
 use ranpace_units::{Bytes, Time};
 
-/// Which way a packet goes.
+/// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// With the data, from the flow's sender to its receiver.
@@ -14,17 +14,16 @@ pub enum Direction {
     Back,
 }
 
-/// A packet in the network. The fields are in memory order: those needed for every packet come first.
+/// A packet in the network.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
 pub struct Packet {
     /// Index of its flow.
     pub flow: u32,
-    /// Which of the flow's successive connections it belongs to.
+    /// The one of the flow's successive connections that it belongs to.
     pub connection: u32,
     /// Number of links crossed.
     pub hop: u16,
-    /// Which way it goes.
+    /// Its direction.
     pub direction: Direction,
     /// The fields of its headers.
     pub segment: Segment,
@@ -83,13 +82,13 @@ impl PacketHandle {
         self.marks as u32
     }
 
-    /// Whether Congestion Experienced was set on the way.
+    /// Returns whether Congestion Experienced was set on the way.
     #[inline]
     pub fn is_marked(self) -> bool {
         self.marks & CE != 0
     }
 
-    /// Which way it goes.
+    /// Returns its direction.
     #[inline]
     pub fn direction(self) -> Direction {
         if self.marks & BACK == 0 { Direction::Forward } else { Direction::Back }
@@ -136,7 +135,7 @@ pub struct PacketPool {
 }
 
 impl PacketPool {
-    /// Where a sender writes the next packet. It is not a packet until [`Self::take`].
+    /// Returns the slot into which a sender writes the next packet. It is not a packet until [`Self::take`].
     #[inline]
     pub fn vacant(&mut self) -> &mut Packet {
         let slot = match self.free.last() {

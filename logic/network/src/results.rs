@@ -35,7 +35,7 @@ pub struct RunResult {
     pub events: u64,
 }
 
-/// What one flow achieved between [`RunResult::measured_from`] (or its start) and [`RunResult::end`] (or its stop).
+/// The figures of one flow between [`RunResult::measured_from`] (or its start) and [`RunResult::end`] (or its stop).
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowResult {
     /// Its name in the scenario.
@@ -115,7 +115,7 @@ pub struct LostConnection {
     /// When.
     #[serde(rename = "at_s", with = "written::time")]
     pub at: Time,
-    /// Which endpoint gave up, and its reason.
+    /// The endpoint that gave up, and its reason.
     pub reason: String,
 }
 
@@ -143,7 +143,7 @@ pub struct SplitResult {
     pub ran_dropped_packets: u64,
     /// Periods at whose end the proxy judged the flow's demand.
     pub periods: u64,
-    /// Those at whose end it was slow.
+    /// Periods at whose end it was slow.
     pub slow_periods: u64,
 }
 
@@ -420,7 +420,7 @@ pub struct Moment {
     pub delay: Option<Span>,
 }
 
-/// Where the bytes on the wire of the whole run are: `offered = delivered + dropped + in_network`.
+/// The account of all bytes on the wire of the whole run: `offered = delivered + dropped + in_network`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ledger {
     /// Handed to the first link by an endpoint.
@@ -441,7 +441,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Whether every byte is accounted for.
+    /// Returns whether every byte is accounted for.
     pub fn balances(&self) -> bool {
         self.offered == self.delivered + self.dropped + self.lost + self.in_network
     }

@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_queue_is_dropped_and_counted() {
+    fn packets_beyond_the_queues_limit_are_dropped_and_counted() {
         let scenario = scenario(LINK);
         let mut network = Transit::new(&scenario);
         // When a slot is reused, the caller learns which packet in it was lost.
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_links_did_lately_is_what_their_series_say() {
+    fn recent_figures_of_links_equal_their_series() {
         let scenario = scenario(LINK);
         let mut network = Transit::new(&scenario);
         // In 40 ms, 40 packets can leave; two wait, and one is in service.
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_to_a_cell_waits_for_its_slot_and_nothing_comes_out_otherwise() {
+    fn packets_for_a_cell_wait_for_its_slot() {
         let scenario = scenario(CELL);
         // Every 10 us, or only at its deadlines.
         let play = |often: bool| {

@@ -1,4 +1,4 @@
-//! What the cells of a scenario say, as updates of a source of radio information: for the RNIS server, and for recordings of it.
+//! Turns what the cells of a scenario report into updates of a source of radio information: for the RNIS server, and for recordings of it.
 
 use ranpace_rnis::update::{Cell, Signal, Slot, Strength, Update, User};
 use ranpace_rnis::{AssociateId, CellInfo, Ecgi, Event, EventKind, Plmn, ReferenceSignal, SlotReport};

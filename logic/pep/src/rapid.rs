@@ -128,7 +128,7 @@ struct User {
     guard: Guard,
 }
 
-/// Whose deadline is due.
+/// The owner of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Flow(FlowId),
@@ -231,7 +231,7 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
-    /// Whether one more flow may be split; otherwise it has to bypass the proxy.
+    /// Returns whether one more flow may be split; otherwise it has to bypass the proxy.
     pub fn admits(&self) -> bool {
         let Caps { total, flows, .. } = self.settings.caps;
         self.backlog < total && self.open_flows() < flows as usize
@@ -426,7 +426,7 @@ impl<O: Observer> Rapid<O> {
         self.advertised(user, flow)
     }
 
-    /// How much the server may still send before the backlog is too large. While a user's radio is not known, this alone limits the
+    /// Returns how much the server may still send before the backlog is too large. While a user's radio is not known, this alone limits the
     /// backlog: to about one BDP, or to what the caps allow a flow.
     pub fn room(&self, flow: FlowId) -> Bytes {
         let Some(flow) = self.flow(flow) else { return Bytes::ZERO };
@@ -488,7 +488,7 @@ impl<O: Observer> Rapid<O> {
         })
     }
 
-    /// What is currently known of a user; `None` if nothing ever was.
+    /// Returns the current knowledge of a user; `None` if there never was any.
     pub fn user(&self, now: Time, number: u32) -> Option<UserRecord> {
         let user = self.users.get(&number)?;
         let radio = &user.radio;
@@ -577,7 +577,7 @@ impl<O: Observer> Rapid<O> {
                 let trying = user.guard.trust() == ReportTrust::Probing;
                 let Some(flow) = self.flow_mut(id) else { return };
                 let (tight, least) = (flow.is_tight(&settings), flow.ran_rtt_min(&settings));
-                // How a flow used a window above its previous one (a probe's) says nothing about its demand.
+                // A flow's use of a window above its previous one (a probe's) says nothing about its demand.
                 flow.end_period(now, judge && !flow.disturbed, &settings);
                 flow.disturbed = trying;
                 if late {

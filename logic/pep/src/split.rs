@@ -48,7 +48,7 @@ pub struct Counts {
     pub passed: u64,
     /// Periods at whose end RAPID judged the demand.
     pub periods: u64,
-    /// Those at whose end the flow was slow.
+    /// Periods at whose end the flow was slow.
     pub slow_periods: u64,
 }
 
@@ -121,7 +121,7 @@ impl SplitProxy {
         self.places.len() - 1
     }
 
-    /// Whether it runs RAPID.
+    /// Returns whether it runs RAPID.
     pub fn is_rapid(&self) -> bool {
         self.rapid.is_some()
     }
@@ -160,7 +160,7 @@ impl SplitProxy {
         }
     }
 
-    /// Whether a place has an open connection.
+    /// Returns whether a place has an open connection.
     pub fn is_open(&self, place: usize) -> bool {
         self.places[place].promised.is_some()
     }
@@ -256,7 +256,7 @@ impl SplitProxy {
         self.places[place].allocation
     }
 
-    /// How many bytes the server may send beyond those received, with `backlog` waiting in the proxy.
+    /// Returns how many bytes the server may send beyond those received, with `backlog` waiting in the proxy.
     pub fn window(&mut self, now: Time, place: usize, backlog: Bytes) -> Bytes {
         let own = &mut self.places[place];
         own.limit = match (&mut self.rapid, own.rapid) {

@@ -9,12 +9,12 @@ use crate::{Cqi, Direction, Efficiency, Itbs, LteMcs, QamTable};
 pub enum CqiThresholds {
     /// Usual values for additive white Gaussian noise at a block error rate of 10 %; not from any document cited here.
     Awgn,
-    /// What a UE of ns-3 3.37 reports with its error model (the default), measured on 100 PRBs: for reproductions
+    /// The CQI that a UE of ns-3 3.37 reports with its error model (the default), measured on 100 PRBs: for reproductions
     /// of ns-3 experiments.
     Ns3,
     /// Like [`Self::Ns3`] on 25 PRBs, which differs at CQI 2 and 3.
     Ns3On25Prbs,
-    /// What a UE of ns-3 3.37 reports with its simpler model, "PiroEW2010".
+    /// The CQI that a UE of ns-3 3.37 reports with its simpler model, "PiroEW2010".
     Ns3Piro,
 }
 

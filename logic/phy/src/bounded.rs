@@ -6,7 +6,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {what} from {least} to {most}, found {found}")]
 pub struct OutOfRange {
-    /// What the number stands for.
+    /// The quantity.
     pub what: &'static str,
     /// The smallest allowed value.
     pub least: u64,

@@ -159,11 +159,11 @@ impl Frame {
             Duplex::Dynamic { data } => data,
         }
     }
-    /// Whether both directions share the same symbols.
+    /// Returns whether both directions share the same symbols.
     pub const fn is_shared(self) -> bool {
         matches!(self.duplex, Duplex::Dynamic { .. })
     }
-    /// Whether each direction has its own carrier.
+    /// Returns whether each direction has its own carrier.
     pub const fn is_fdd(self) -> bool {
         matches!(self.duplex, Duplex::Fdd)
     }

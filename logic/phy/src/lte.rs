@@ -84,7 +84,7 @@ impl LteGrant {
 }
 
 impl LtePrbs {
-    /// Whether an uplink allocation may have this size: 2^a 3^b 5^c PRBs; TS 36.211 clause 5.3.3.
+    /// Returns whether an uplink allocation may have this size: 2^a 3^b 5^c PRBs; TS 36.211 clause 5.3.3.
     pub const fn is_pusch(self) -> bool {
         let mut rest = self.get();
         while rest.is_multiple_of(2) {

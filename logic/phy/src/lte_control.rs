@@ -31,7 +31,7 @@ const REFERENCE_SIGNALS: u32 = 6;
 /// Elements of a resource element group, and groups of a control channel element; TS 36.211 clauses 6.2.4 and 6.8.1.
 const GROUPS_OF_CCE: u32 = 9;
 
-/// What a subframe carries besides control channels and data.
+/// Signals that a subframe carries besides control channels and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LteSubframe {
     /// Nothing else: all but subframes 0 and 5.
@@ -55,7 +55,7 @@ impl LteSubframe {
         }
     }
 
-    /// Whether the subframe carries SIB1: subframe 5 of even frames.
+    /// Returns whether the subframe carries SIB1: subframe 5 of even frames.
     pub const fn has_sib1(subframe: u64) -> bool {
         subframe % 20 == 5
     }
@@ -145,7 +145,7 @@ impl LteControl {
 /// else; TS 36.213 clause 7.2.3.
 pub const LTE_REFERENCE_ELEMENTS: u32 = 126;
 
-/// Whether a UE decodes a first transmission on this many resource elements: at a code rate of at most 0.930.
+/// Returns whether a UE decodes a first transmission on this many resource elements: at a code rate of at most 0.930.
 pub fn lte_is_decodable(block: TransportBlock, modulation: Modulation, elements: u32) -> bool {
     /// Largest code block in bits; TS 36.212 clause 5.1.2.
     const MOST: u32 = 6144;
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_ue_decodes_ends_at_a_rate_of_0_930() {
+    fn ues_decode_up_to_a_rate_of_0_930() {
         let block = |mcs: u8, prbs: u8| {
             let mcs = LteMcs::new(mcs).unwrap();
             let prbs = LtePrbs::new(prbs).unwrap();

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn malformed_patterns_are_refused() {
         for (text, message) in [
             (
                 "DDXU",
@@ -280,7 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_and_every_slot_is_kept(text in "[DSU]{1,160}", down in 0..=14u8, up in 0..=14u8) {
+        fn printed_patterns_are_read_back_with_every_slot(text in "[DSU]{1,160}", down in 0..=14u8, up in 0..=14u8) {
             let Some(special) = SpecialSlot::new(down, up) else { return Ok(()) };
             let text = format!("{text} {down}:{}:{up}", special.gap());
             let Ok(pattern) = text.parse::<TddPattern>() else { return Ok(()) };

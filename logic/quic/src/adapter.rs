@@ -46,11 +46,11 @@ pub struct Stats {
     pub sent: u64,
     /// Their bytes, header and tag included.
     pub sent_bytes: Bytes,
-    /// Of those, packets and bytes that the peer has received.
+    /// Packets and bytes of those that the peer has received.
     pub acked: u64,
     /// See `acked`.
     pub acked_bytes: Bytes,
-    /// Of those, packets and bytes declared lost; their content was retransmitted if it still mattered.
+    /// Packets and bytes of those declared lost; their content was retransmitted if it still mattered.
     pub lost: u64,
     /// See `lost`.
     pub lost_bytes: Bytes,
@@ -136,7 +136,7 @@ impl Control {
         Bytes::new(self.core().window_bytes())
     }
 
-    /// Whether the window has no room for a full packet.
+    /// Returns whether the window has no room for a full packet.
     pub fn is_full(&self) -> bool {
         let core = self.core();
         core.started && core.records.in_flight_bytes() + core.payload > core.window_bytes()
@@ -172,7 +172,7 @@ impl Control {
         self.core().stats
     }
 
-    /// Whether the control wants radio information.
+    /// Returns whether the control wants radio information.
     pub fn wants_radio(&self) -> bool {
         self.core().control.wants_radio()
     }
@@ -219,7 +219,7 @@ impl Control {
         self.core().control.recall(memory);
     }
 
-    /// What the control has learned about the path, for other connections of this host.
+    /// Returns what the control has learned about the path, for other connections of this host.
     pub fn memory(&self) -> Option<PathMemory> {
         self.core().control.memory()
     }

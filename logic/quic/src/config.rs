@@ -36,7 +36,7 @@ pub struct Config {
     /// Paces controls that do not pace themselves, as noq does: 1.25 windows per RTT, in bursts of ten packets or 2 ms
     /// (RFC 9002, section 7.7).
     pub pacing: bool,
-    /// Which side opens the connection.
+    /// The side that opens the connection.
     pub opener: Opener,
     /// Bytes of the server's certificates in its first flight (ours: a chain of two with elliptic-curve keys).
     pub certificates: Bytes,

@@ -400,7 +400,7 @@ impl CongestionControl for Successor {
 }
 
 #[test]
-fn who_becomes_master_of_the_window_is_told_of_acknowledgements_in_recovery() {
+fn controls_that_own_the_window_hear_of_acknowledgements_in_recovery() {
     for takes_over in [false, true] {
         let path =
             Path::new(50, 20).with(|_, number, forwards| (!forwards || number != 60).then_some(Span::ZERO));
@@ -507,7 +507,7 @@ fn persistent_congestion_is_a_second_timeout_and_leaves_two_packets() {
 }
 
 #[test]
-fn what_was_not_lost_is_taken_back() {
+fn spurious_losses_are_taken_back() {
     // One packet takes 30 ms longer than the others: more than three overtake it.
     let path = Path::new(50, 20)
         .with(|_, number, forwards| Some(Span::from_millis(if forwards && number == 60 { 30 } else { 0 })));
@@ -612,7 +612,7 @@ fn the_controls_own_deadline_comes() {
 }
 
 #[test]
-fn what_is_left_when_the_application_stops_is_little() {
+fn little_is_left_when_the_application_stops() {
     let mut world = World::of("newreno", Path::new(20, 20));
     world.sender.write(Bytes::MAX);
     world.run(Time::from_secs(3), |_| false);

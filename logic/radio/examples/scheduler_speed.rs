@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ranpace_radio::scheduler::{Alloc, Candidate, Channel, Policy, Scheduler, Units};
 
-/// What each unit carries for each candidate, in rows of 32.
+/// The bits that each unit carries for each candidate, in rows of 32.
 struct Table {
     bits: Vec<f32>,
     wideband: bool,

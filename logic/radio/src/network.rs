@@ -10,7 +10,7 @@ use ranpace_units::{Bytes, Span, Time};
 
 use crate::cell::{Cell, CellConfig, CellError, CellSubscription, Listener, Subscriber, UserConfig};
 
-/// Which cell serves a user.
+/// The cell that serves a user.
 enum Serving<P> {
     /// This cell.
     Served(usize),

@@ -1,4 +1,4 @@
-//! What reading `[[proxy]]`, `[[pep]]` and `[[middlebox]]` has in common: numbered entries with unique names, each at a host, and flows that
+//! Reads what `[[proxy]]`, `[[pep]]` and `[[middlebox]]` have in common: numbered entries with unique names, each at a host, and flows that
 //! at most one entry of a kind handles.
 
 use crate::field::Field;
@@ -16,7 +16,7 @@ pub(crate) struct EntryKind {
     /// In messages, for one and for several.
     pub noun: &'static str,
     pub plural: &'static str,
-    /// What an entry does to a flow.
+    /// The verb for what an entry does to a flow.
     pub handled: &'static str,
 }
 

@@ -19,7 +19,7 @@ pub struct ScenarioError {
 pub struct Diagnostic {
     /// Its position; `None` if it is not in the file (a key to vary, for example).
     pub position: Option<Position>,
-    /// What was expected and what was found.
+    /// The message: what was expected and what was found.
     pub message: String,
 }
 

@@ -29,9 +29,9 @@ pub(crate) type Group = &'static [&'static (dyn Declared + Sync)];
 pub(crate) trait Declared {
     /// As written in a scenario.
     fn name(&self) -> &'static str;
-    /// Whether the value is a string, even if it looks like a number.
+    /// Returns whether the value is a string, even if it looks like a number.
     fn is_text(&self) -> bool;
-    /// Whether the value may be a table.
+    /// Returns whether the value may be a table.
     fn is_table(&self) -> bool;
     /// Its row in a page: name, value, default, and purpose.
     fn row(&self) -> [String; 4];
@@ -60,11 +60,11 @@ impl<K: Describe, D: Shown<K>> Declared for Key<K, D> {
 pub(crate) trait Describe {
     /// As shown on pages.
     fn shown(&self) -> String;
-    /// Whether it is a string, even if it looks like a number.
+    /// Returns whether it is a string, even if it looks like a number.
     fn is_text(&self) -> bool {
         false
     }
-    /// Whether it may be a table.
+    /// Returns whether it may be a table.
     fn is_table(&self) -> bool {
         false
     }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_understood() {
+    fn listed_examples_are_understood() {
         for kind in WORKLOADS {
             scenario(kind.example, "\"pie\"").unwrap_or_else(|error| panic!("{}: {error}", kind.name));
         }

@@ -34,7 +34,7 @@ pub struct Scenario {
     pub rnis: FeedSpec,
     /// The feed of radio information to a device from its own modem.
     pub modem: FeedSpec,
-    /// Which of these two tables are written, whatever their values.
+    /// Those of these two tables that are written, whatever their values.
     pub feed_tables: Vec<&'static str>,
     /// Flows; at least one.
     pub flows: Vec<FlowSpec>,
@@ -259,7 +259,7 @@ pub struct ProxySpec {
     pub name: String,
     /// Index of its host.
     pub host: usize,
-    /// How it sets windows.
+    /// The rule by which it sets windows.
     pub kind: ProxyKind,
     /// Congestion control of the connections towards users.
     pub ran_cc: Algorithm,
@@ -282,7 +282,7 @@ pub struct PassingSpec {
     pub user: usize,
 }
 
-/// How a proxy sets windows.
+/// The rule by which a proxy sets windows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProxyKind {
     /// Not at all: two ordinary TCP connections with a buffer between them.
@@ -332,7 +332,7 @@ pub struct MiddleboxSpec {
     pub name: String,
     /// Index of its host.
     pub host: usize,
-    /// What it does.
+    /// Its effect on packets.
     pub kind: ranpace_pep::middlebox::Kind,
 }
 
@@ -400,7 +400,7 @@ pub enum ChangeKind {
         to: usize,
         /// Whether its queued packets are forwarded; otherwise they are lost.
         forward: bool,
-        /// How long nothing is sent in either direction.
+        /// The time in which nothing is sent in either direction.
         interruption: Span,
     },
     /// A flow's application asks for another target delay.

@@ -122,7 +122,7 @@ impl Network {
         self.users_by_name.insert(name.to_owned(), users).is_none()
     }
 
-    /// Whether there is a link with this name.
+    /// Returns whether there is a link with this name.
     pub fn has_link(&self, name: &str) -> bool {
         self.link_by_name.contains_key(name)
     }

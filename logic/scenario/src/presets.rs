@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_is_refused_when_it_is_read() {
+    fn unplayable_presets_are_refused_when_read() {
         let cc: Algorithm = "newreno".parse().unwrap();
         let fixed = Access::Rate(Rate::from_mbit_per_s(1));
         let good = DumbbellSpec::new(fixed, Span::ZERO, &cc);
@@ -303,7 +303,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_asked_for_is_what_is_read(
+        fn generated_scenarios_are_read_as_asked(
             name in "[^\\p{Cc}]{1,20}",
             rate in 1..10_000_000_000_000u64,
             rtt in 0..1_000_000_000u64,

@@ -37,7 +37,7 @@ pub(crate) fn read(section: &mut Section<'_>) -> Option<Transport> {
     Some(Transport::Quic { algorithm, config })
 }
 
-/// Whether QUIC can carry the algorithm; otherwise the problem, in words for the user.
+/// Returns whether QUIC can carry the algorithm; otherwise the problem, in words for the user.
 fn fits(algorithm: &Algorithm) -> Result<(), String> {
     let name = algorithm.entry().name;
     if algorithm.transport() != ranpace_cc::Transport::Tcp {

@@ -83,7 +83,7 @@ impl<'t> Section<'t> {
         field
     }
 
-    /// Whether the key is written, without reading it.
+    /// Returns whether the key is written, without reading it.
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }

@@ -72,7 +72,7 @@ const ENCODING: Key<Words<Encoding>, Is<Encoding>> = Key {
 /// The keys of both tables.
 pub(crate) const KEYS: Group = &[&PERIOD, &DELAY, &ERROR, &EVERY, &STOP, &RESUME, &CONTENT, &ENCODING];
 
-/// How reports on users reach their readers.
+/// The feed that brings reports on users to their readers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FeedSpec {
     /// Reporting period, over which reports are averaged; zero is one TTI of the cell.
@@ -93,7 +93,7 @@ pub struct FeedSpec {
     pub encoding: Encoding,
 }
 
-/// What reports say of a user: the measurement, or something else throughout, to study the effect of a false feed.
+/// The content of reports on a user: the measurement, or something else throughout, to study the effect of a false feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The measurement.
@@ -130,7 +130,7 @@ impl FeedSpec {
     /// The feed of a device's own modem: each TTI, without delay.
     pub const MODEM: Self = Self { period: Span::ZERO, delay: Span::ZERO, ..Self::EDGE };
 
-    /// Whether measurements taken at this time are reported.
+    /// Returns whether measurements taken at this time are reported.
     pub fn is_on(&self, time: Time) -> bool {
         self.stop.is_none_or(|stop| time < stop) || self.resume.is_some_and(|resume| time >= resume)
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_usual() {
+    fn missing_keys_have_their_defaults() {
         assert_eq!(read("").unwrap(), (FeedSpec::EDGE, FeedSpec::MODEM));
         let (rnis, modem) =
             read("[rnis]\ndelay = \"100ms\"\n[modem]\nevery = 3\nencoding = \"text\"").unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_values_are_refused() {
         for (tables, message) in [
             ("[rnis]\nperiod = \"0s\"", "period: must be above zero"),
             ("[rnis]\nerror = 0.95", "error: expected a number from 0 to 0.9, found 0.95"),

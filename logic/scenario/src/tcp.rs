@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_overrides_the_stack() {
+    fn given_keys_override_the_stack() {
         let ns_3 = Config::ns_3_26();
         for (keys, expected) in [
             ("stack = \"linux\"", Config::default()),

@@ -147,7 +147,7 @@ fn check_key(path: &[&str], table: &Table) -> Result<(), String> {
     }
 }
 
-/// Whether a table that was not named gets the key.
+/// Returns whether a table that was not named gets the key.
 fn can_stand(kind: &str, key: &str, entry: &dyn TableLike) -> bool {
     let transport = entry.get("transport").and_then(Item::as_str);
     let (is_udp, is_quic) = (transport == Some("udp"), transport == Some("quic"));
@@ -397,7 +397,7 @@ transport = "udp"
     }
 
     #[test]
-    fn what_cannot_be_varied_says_what_can() {
+    fn unknown_settings_are_answered_with_those_that_exist() {
         for (key, message) in [
             ("", "cannot vary \"\": "),
             (

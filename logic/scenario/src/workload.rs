@@ -59,7 +59,7 @@ fn read_bursts(section: &mut Section<'_>) -> Option<Workload> {
     rate.zip(hurst).map(|(rate, hurst)| Workload::Ppbp { rate, burst_mean, active_mean, hurst })
 }
 
-/// Whether the transport can carry the workload; otherwise the problem, in words for the user.
+/// Returns whether the transport can carry the workload; otherwise the problem, in words for the user.
 pub(crate) fn fits(workload: &Workload, transport: &Transport) -> Result<(), String> {
     let kind = match workload {
         Workload::Bulk => "bulk",

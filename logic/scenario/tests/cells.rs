@@ -311,7 +311,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_no_cell_can_be_is_refused_with_its_place() {
+fn impossible_cells_are_refused_with_their_place() {
     let mut seen = String::new();
     for (change, message) in REFUSED {
         let (place, lines) = change.split_once(' ').unwrap();

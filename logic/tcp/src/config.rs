@@ -43,7 +43,7 @@ pub struct Config {
     /// Paces controls that do not pace themselves at Linux's multiples of cwnd / srtt, as with the fq qdisc: 200 % below half
     /// of ssthresh, 120 % above.
     pub pacing: bool,
-    /// Which side sends the SYN: the data's sender (a push), or its receiver (a fetch), whose request is carried by the
+    /// The side that sends the SYN: the data's sender (a push), or its receiver (a fetch), whose request is carried by the
     /// handshake's last segment.
     pub opener: Opener,
     /// Selective acknowledgements (RFC 2018), and with them RACK-TLP and PRR. Without them losses are repaired as in ns-3.26:
@@ -52,7 +52,7 @@ pub struct Config {
     /// Without SACK: duplicate acknowledgements inflate the window during recovery even for controls that set it themselves.
     /// Otherwise such a window limits all unacknowledged data.
     pub inflate_own: bool,
-    /// Which of the segments covered by an acknowledgement gives its RTT sample.
+    /// The segment, of those covered by an acknowledgement, that gives its RTT sample.
     pub rtt_sample: RttSample,
     /// The rule for the retransmission timeout.
     pub rto: RtoRule,
@@ -87,7 +87,7 @@ pub enum Growth {
     SlowStartAcks,
 }
 
-/// Which of the segments covered by an acknowledgement gives its RTT sample.
+/// The segment, of those covered by an acknowledgement, that gives its RTT sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RttSample {
     /// The newest (Linux, for controls).

@@ -23,7 +23,7 @@ pub struct Pacer {
     burst: u32,
     /// Segments of the current piece, if pieces are used ([`crate::Config::gso`]).
     pub(crate) piece: u32,
-    /// How late the burst began, as far as not yet compensated.
+    /// The lateness of the burst's beginning, as far as not yet compensated.
     credit: Span,
     /// Values derived from a full segment's wire length and the rate, computed once per change.
     plan: Plan,
@@ -34,12 +34,12 @@ struct Plan {
     full: u64,
     rate: Rate,
     burst: u32,
-    /// Of a full segment.
+    /// The time that a full segment takes at this rate.
     time: Span,
 }
 
 impl Pacer {
-    /// Whether a segment may be sent now.
+    /// Returns whether a segment may be sent now.
     #[inline]
     pub(crate) fn may_send(&self, now: Time, pacing: Pacing) -> bool {
         matches!(pacing, Pacing::Unlimited) || self.burst > 0 || now >= self.next

@@ -87,7 +87,7 @@ impl Rack {
         (min_rtt / 4 * u64::from(self.steps)).min(srtt)
     }
 
-    /// Whether loss detection is due; clears the mark.
+    /// Returns whether loss detection is due; clears the mark.
     pub fn take_advanced(&mut self) -> bool {
         core::mem::take(&mut self.advanced)
     }

@@ -593,7 +593,7 @@ fn delayed_acknowledgements_follow_count_and_timer() {
     }
 }
 
-/// Which of the segments sent at one instant have PSH.
+/// Returns the segments sent at one instant, with a mark at those that have PSH.
 fn pushes(pipe: &Pipe) -> Vec<String> {
     let instants = pipe.sent.chunk_by(|one, other| one.0 == other.0);
     let mark = |(_, segment): &(Time, Segment)| if segment.push { 'P' } else { '.' };
@@ -753,7 +753,7 @@ impl CongestionControl for AtTimes {
 }
 
 #[test]
-fn who_owns_the_window_is_asked_when_it_matters() {
+fn the_owner_of_the_window_is_asked_when_it_matters() {
     // Neither owns it when the connection is established. The endpoint must not decay the window of the one that does later.
     let allocated = Allocation { rate: Rate::from_mbit_per_s(50), window: segments(40) };
     for (allocation, after_idle) in [(None, 10.0), (Some(allocated), 40.0)] {

@@ -27,7 +27,7 @@ fn first_timeout_ignored(event: &Congestion, w: &Window) -> LossResponse {
 }
 
 #[test]
-fn what_is_lost_leaves_the_flight_and_is_sent_again_at_once() {
+fn lost_segments_leave_the_flight_and_are_retransmitted_at_once() {
     let (control, calls) = ignoring();
     let mut pipe = Pipe::new(&Config::default(), control, lose(&[15]));
     pipe.sender.write(segments(100));

@@ -29,7 +29,7 @@ impl Bytes {
     pub fn as_f64(self) -> f64 {
         self.0 as f64
     }
-    /// Whether the amount is zero.
+    /// Returns whether the amount is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -45,7 +45,7 @@ impl Rate {
     pub fn as_f64(self) -> f64 {
         self.0 as f64
     }
-    /// Whether the rate is zero.
+    /// Returns whether the rate is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -9,7 +9,7 @@ pub enum ParseError {
     /// The text does not start with a number.
     #[error("expected {expected}, found {found:?}")]
     NotANumber {
-        /// What would have been accepted.
+        /// The form that is accepted.
         expected: &'static str,
         /// The text found.
         found: String,
@@ -17,7 +17,7 @@ pub enum ParseError {
     /// The number has no unit; units are never guessed.
     #[error("expected {expected}, found {found:?}, which has no unit (one of {units})")]
     NoUnit {
-        /// What would have been accepted.
+        /// The form that is accepted.
         expected: &'static str,
         /// The text found.
         found: String,
@@ -27,7 +27,7 @@ pub enum ParseError {
     /// The unit is unknown, or belongs to another quantity.
     #[error("expected {expected}, found {found:?}: unknown unit {unit:?} (one of {units})")]
     UnknownUnit {
-        /// What would have been accepted.
+        /// The form that is accepted.
         expected: &'static str,
         /// The text found.
         found: String,
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_held_exactly_is_refused() {
+    fn values_that_cannot_be_held_exactly_are_refused() {
         assert!(matches!("0.5ns".parse::<Span>(), Err(ParseError::TooFine { .. })));
         assert!(matches!("0.1B".parse::<Bytes>(), Err(ParseError::TooFine { .. })));
         assert!(matches!("99999999999999999999s".parse::<Span>(), Err(ParseError::TooLarge { .. })));

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn nonsensical_inputs_are_refused() {
         let good = Filter { from: TW * 2, to: TW * 30, step: TW, tw: TW, k: vec![1] };
         assert!(good.view().is_ok());
         for (bad, expected) in [

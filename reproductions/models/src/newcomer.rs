@@ -51,7 +51,7 @@ pub enum Threshold {
     Queue(Bits),
 }
 
-/// Which threshold ends STARTUP.
+/// The threshold that ends STARTUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
@@ -68,9 +68,9 @@ pub struct Newcomer {
     pub gain: f64,
     /// The newcomer's bandwidth at first.
     pub initial: Rate,
-    /// Of Thres1.
+    /// `gamma` of Thres1.
     pub gamma: f64,
-    /// Of Thres2.
+    /// Q_T of Thres2.
     pub queue_threshold: Bits,
     /// Buffer of the bottleneck.
     pub buffer: Bits,
@@ -80,7 +80,7 @@ pub struct Newcomer {
     pub rtt_mins: Vec<Span>,
 }
 
-/// How STARTUP ends: at a whole round.
+/// The end of STARTUP, at a whole round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Exit {
     /// The threshold that ends it: the lower one.
@@ -101,7 +101,7 @@ pub struct Exit {
     pub lost: bool,
 }
 
-/// Where a threshold alone would be crossed, between the rounds.
+/// The point between rounds at which a threshold alone would be crossed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
     /// The threshold.
@@ -175,7 +175,7 @@ impl Case {
         }
     }
 
-    /// Where this threshold would be crossed; at the beginning, if it is exceeded already.
+    /// Returns where this threshold would be crossed; at the beginning, if it is exceeded already.
     pub fn crossing(&self, threshold: Threshold) -> Crossing {
         let share_ratio = self.ratio_at(threshold).max(self.ratio_after(0.0));
         let begun = share_ratio / self.ratio_after(0.0);
@@ -190,7 +190,7 @@ impl Case {
         }
     }
 
-    /// How STARTUP ends with both thresholds (7.22).
+    /// Returns the end of STARTUP with both thresholds (7.22).
     pub fn exit(&self, gamma: f64, queue_threshold: Bits, buffer: Bits) -> Exit {
         let rtt_min = self.rtt_min.as_secs_f64();
         let is_over = |ratio: f64| {

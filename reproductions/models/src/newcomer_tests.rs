@@ -140,7 +140,7 @@ fn texts_programs_and_plots_show_the_same() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn nonsensical_inputs_are_refused() {
     let with = |change: &dyn Fn(&mut Newcomer)| {
         let mut asked = asked();
         change(&mut asked);

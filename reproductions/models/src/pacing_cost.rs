@@ -1,4 +1,4 @@
-//! What idling and queueing cost a bottleneck per unit of time, by kind of traffic (4.11 to 4.18, Figs. 4.7 and 4.8).
+//! The costs of idling and queueing at a bottleneck per unit of time, by kind of traffic (4.11 to 4.18, Figs. 4.7 and 4.8).
 //!
 //! `l` packets arrive per unit of time at a bottleneck that can send BW:
 //!
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn nonsensical_inputs_are_refused() {
         for (capacity, step, expected) in [
             (0.0, 1.0, "--capacity: expected 1 to 1e9 packets, found 0"),
             (-5.0, 1.0, "--capacity: expected 1 to 1e9 packets, found -5"),

@@ -49,7 +49,7 @@ pub struct Path {
     pub buffer: Bits,
 }
 
-/// What STARTUP leaves behind.
+/// The state at the end of STARTUP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// Rounds until the pacing rate exceeds the bottleneck.

@@ -132,7 +132,7 @@ fn texts_programs_and_plots_show_the_same() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn nonsensical_inputs_are_refused() {
     let good = asked(vec![SELECTED], path(300, 0), mbit(1));
     let with = |change: &dyn Fn(&mut Startup)| {
         let mut asked = good.clone();

@@ -168,7 +168,7 @@ fn call(name: &str) -> Result<Option<Measured>, String> {
         "model_filter_printed" => Measured { value: weight(1.0), text: format!("{:.3}", weight(1.0)) },
         // Smallest ratio of SIGMA's equation 3.5 as printed to the link's time, over the sizes of Fig. 3.7.
         "model_printed_upload" => printed_over_link(),
-        // Where Poisson traffic costs least, and where it costs more than bursty traffic.
+        // The points at which Poisson traffic costs least, and at which it costs more than bursty traffic.
         "model_poisson" => {
             let costs = PacingCost { capacity: 100.0, step: 1.0 };
             let (best, worse) = (costs.best_load(), costs.worse_than_bursty());

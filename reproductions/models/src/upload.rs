@@ -1,4 +1,4 @@
-//! How long an upload takes, with slow start and with SIGMA's Max Start (Diarra 2022, equations 3.1 to 3.6).
+//! The duration of an upload, with slow start and with SIGMA's Max Start (Diarra 2022, equations 3.1 to 3.6).
 //!
 //! A bottleneck of constant rate without loss; N is its bandwidth-delay product in segments, D the file, IW the initial
 //! window. Slow start doubles the window each RTT until it is N:
@@ -23,7 +23,7 @@ use ranpace_lab::cell_view::{Pictures, View, ViewError};
 use ranpace_lab::plot::Palette;
 use ranpace_lab::table::TextTable;
 
-/// How a connection starts.
+/// The start of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Slow start from the initial window.
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn nonsensical_inputs_are_refused() {
         let path = UploadPath::THESIS;
         for (asked, expected) in [
             (UploadPath { bdp: Bytes::new(100), ..path }, "--bdp: expected a segment or more, found 100"),

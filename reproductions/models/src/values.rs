@@ -87,7 +87,7 @@ pub(crate) fn points(
     Ok((0..=last).map(|index| from + index * step).collect())
 }
 
-/// Whether the value of this option is in its valid range.
+/// Returns whether the value of this option is in its valid range.
 pub(crate) fn within(
     what: &'static str,
     inside: bool,

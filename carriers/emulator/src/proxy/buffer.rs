@@ -88,7 +88,7 @@ mod tests {
     proptest! {
         /// In any order: what was put can be read until it is discarded.
         #[test]
-        fn what_was_put_is_read(steps in prop::collection::vec((0..3_000_u64, 1..2_000_usize, any::<bool>()), 1..40)) {
+        fn bytes_are_read_as_they_were_put(steps in prop::collection::vec((0..3_000_u64, 1..2_000_usize, any::<bool>()), 1..40)) {
             let mut buffer = StreamBuffer::default();
             // Everything up to here is present.
             let mut end = 0_u64;

@@ -452,17 +452,17 @@ impl TcpEnd {
         self.receiver.delivered().get()
     }
 
-    /// Whether the peer sends nothing more, and all that it sent has arrived.
+    /// Returns whether the peer sends nothing more, and all that it sent has arrived.
     pub fn has_ended(&self) -> bool {
         self.peer_end.is_some_and(|end| end <= self.delivered())
     }
 
-    /// Whether the peer knows that nothing more comes.
+    /// Returns whether the peer knows that nothing more comes.
     pub fn is_closed(&self) -> bool {
         self.fin == Fin::Acked
     }
 
-    /// Whether the connection is over in both directions.
+    /// Returns whether the connection is over in both directions.
     pub fn is_over(&self) -> bool {
         self.is_closed() && self.has_ended()
     }
@@ -514,7 +514,7 @@ mod tests {
     /// Two ends 10 ms apart, and the path between them.
     struct Pair {
         ends: [TcpEnd; 2],
-        /// What each sends, and what each has received.
+        /// The bytes that each sends, and those that each has received.
         out: [StreamBuffer; 2],
         into: [StreamBuffer; 2],
         /// Packets in flight to each.

@@ -143,7 +143,7 @@ impl<'a> Proxy<'a> {
         }
     }
 
-    /// Whether it needs radio information.
+    /// Returns whether it needs radio information.
     pub fn is_rapid(&self) -> bool {
         self.decides.is_rapid()
     }

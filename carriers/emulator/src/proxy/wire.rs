@@ -24,7 +24,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Those of packets in the other direction.
+    /// Returns the ends of packets in the other direction.
     pub fn reversed(self) -> Self {
         Self { from: self.to, to: self.from }
     }

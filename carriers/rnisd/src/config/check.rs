@@ -310,6 +310,7 @@ impl Config {
             ("callbacks.answer_time", callbacks.answer_time),
             ("callbacks.retry", callbacks.retry),
             ("measures.period", measures.period),
+            ("measures.silence", measures.silence),
         ] {
             if time < Duration::from_millis(1) {
                 found.push(Located::at(key, format!("expected at least 1ms, found {time:?}")));

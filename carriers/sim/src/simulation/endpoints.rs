@@ -55,7 +55,7 @@ pub(super) struct Endpoints<'a> {
     modem_timers: Vec<Timer>,
     /// For each user, the flows whose receivers listen to its modem.
     listeners: Vec<Vec<u32>>,
-    /// What devices learned about destinations.
+    /// The paths to destinations that devices have learned.
     host_table: HostTable,
     hint_observer: Option<HintObserver<'a>>,
     pub(super) rows: Vec<FlowRows>,

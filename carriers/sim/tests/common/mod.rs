@@ -115,7 +115,7 @@ pub fn goodputs(result: &RunResult) -> Vec<f64> {
     result.flows.iter().map(|flow| flow.goodput.as_f64()).collect()
 }
 
-/// Whether two figures agree within a share of the second.
+/// Returns whether two figures agree within a share of the second.
 pub fn within(found: f64, expected: f64, share: f64) -> bool {
     (found - expected).abs() <= share * expected.abs()
 }

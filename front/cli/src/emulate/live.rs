@@ -26,7 +26,7 @@ const TAIL: usize = 6;
 /// Bytes at the end of what they print in which these are.
 const TAIL_BYTES: u64 = 8 << 10;
 
-/// That there is somewhere to draw; see [`screen::check`].
+/// Checks that there is a terminal to draw on; see [`screen::check`].
 pub fn check() -> Result<Signals, Failure> {
     screen::check(
         "--live draws in a terminal, but standard output is none (a file or a pipe?); without --live the report has \
@@ -76,7 +76,7 @@ pub struct Screen {
     title: String,
     links: Vec<Panel>,
     last: Option<Snapshot>,
-    /// How to enter the namespaces; shown until a program prints something.
+    /// Commands that enter the namespaces; shown until a program prints something.
     hints: Vec<String>,
     /// File that takes what programs print.
     log: PathBuf,
@@ -94,7 +94,7 @@ struct Panel {
 }
 
 impl Screen {
-    /// Of links with these names; `hints` are shown until programs print something to `log`.
+    /// Makes the screen of links with these names; `hints` are shown until programs print something to `log`.
     pub fn new(title: String, links: Vec<String>, hints: Vec<String>, log: PathBuf) -> Self {
         let panel = |name| Panel { name, moments: VecDeque::new(), is_used: false };
         Self {

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use ranpace_rnisd::config::{Config, ConfigError, LogFormat, LogLevel, SourceConfig};
 use ranpace_rnisd::feed;
 use ranpace_rnisd::ipnet::IpNet;
@@ -110,6 +111,21 @@ impl From<ServeError> for Failure {
     }
 }
 
+/// Allows as many open files as the system lets this process have: each connection is one, and each callback that is under way.
+fn allow_files(connections: usize) {
+    let allowed = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most).map(|()| most));
+    match allowed {
+        Ok(most) if most < connections as u64 => tracing::warn!(
+            most,
+            connections,
+            "fewer files may be open than `limits.connections`: raise the limit (LimitNOFILE= of systemd, ulimit -Hn)"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the number of open files could not be raised to its limit"),
+    }
+}
+
 impl Serve {
     /// The file with the options.
     fn config(&self) -> Result<Config, ConfigError> {
@@ -155,6 +171,7 @@ impl Serve {
         let sources = sources.map_err(Failure::asked)?;
         let (for_people, count, keeps) =
             (config.log.format == LogFormat::Text, sources.len(), config.data.is_some());
+        allow_files(config.limits.connections);
         let feed = feed::from_config(&config.feed).map_err(Failure::asked)?;
         let server = Server::start(config, sources, feed)?;
         if for_people {

@@ -30,7 +30,7 @@ const fn folder(grid: Grid) -> &'static str {
     }
 }
 
-/// How often it is looked whether an emulation is to be stopped.
+/// The interval of checks for a request to stop the emulation.
 const BEAT: Duration = Duration::from_millis(50);
 
 /// Runs the command.

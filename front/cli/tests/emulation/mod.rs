@@ -80,6 +80,18 @@ pub fn folder_with(scenario: &str) -> tempfile::TempDir {
     folder
 }
 
+/// Plays a scenario with a control that the kernel has under this name; returns its first flow, from the summary. An emulation that
+/// is invalid, because the machine was too slow, has its flow all the same.
+pub fn flow_under(control: &str, scenario: &str) -> serde_json::Value {
+    let folder = folder_with(scenario);
+    let (code, out, error) = output(folder.path(), &["scenario.toml", "--json", "--cc", control]);
+    let parsed: serde_json::Value =
+        serde_json::from_str(&out).unwrap_or_else(|_| panic!("{control}, exit {code:?}: {error}"));
+    let flow = parsed["summary"]["flows"][0].clone();
+    assert_eq!(flow["cc"], format!("kernel {control}"));
+    flow
+}
+
 /// The number of an ordinary user, "nobody" on most systems.
 pub const NOBODY: u32 = 65_534;
 

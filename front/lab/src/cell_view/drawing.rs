@@ -75,7 +75,7 @@ impl Panels<'_> {
             both(&|link| or_none(link.sinr_db)),
             "Effective SINR of the whole band; uplink: of as many PRBs as the user's power suffices for.",
         )?;
-        let caption = "What the user would report; at 0 it is out of range and gets no grant.";
+        let caption = "The CQI that the user would report; at 0 it is out of range and gets no grant.";
         let range = Some((0.0, most(|link| link.cqi, 15)));
         self.add("CQI", Quantity::Plain, range, both(&|link| link.cqi.into()), caption)?;
         let range = Some((0.0, most(|link| link.mcs.unwrap_or(0), 15)));
@@ -84,8 +84,7 @@ impl Panels<'_> {
     }
 }
 
-const ALONE: &str =
-    "What the user gets if it is alone in the cell, its channel is known at once and every block arrives";
+const ALONE: &str = "The rate that the user gets if it is alone in the cell, its channel is known at once and every block arrives";
 
 impl DistanceView {
     /// Its plots.

@@ -1,4 +1,4 @@
-//! What a cell provides to a user, over distance and over time: SINR, CQI, MCS, TBS and the resulting rate.
+//! A cell's service to a user, over distance and over time: SINR, CQI, MCS, TBS and the resulting rate.
 //!
 //! Everything is computed by the [`Cell`](ranpace_radio::cell::Cell) that `ranpace run` uses. [`Distances`] and [`Moments`] examine
 //! the channel alone, as if the whole band were the user's and every block arrived; [`Saturation`] runs the cell with full buffers

@@ -18,7 +18,7 @@ pub struct CellCompareSpec {
     pub algorithms: Vec<Algorithm>,
     /// Round-trip time of the wire alone; `None` for the preset's.
     pub rtt: Option<Span>,
-    /// How long each run lasts.
+    /// Duration of each run.
     pub time: Span,
     /// Start of the measured part.
     pub warmup: Span,

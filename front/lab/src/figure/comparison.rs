@@ -23,7 +23,7 @@ pub(super) const FIGURES: &[Entry] = &[
         "joint_utilisation",
         "utilisation",
         Share,
-        "What the bottlenecks carried over what they could have carried, headers included; of a cell: over what it would have carried for the user alone, added up over users.",
+        "Bits that the bottlenecks carried over those that they could have carried, headers included; in a cell, over those that it would have carried for the user alone, added up over users.",
         utilisation,
     ),
     run("delay_p50", "delay p50", Time, "Median time in the bottleneck.", |scope| {

@@ -50,7 +50,7 @@ pub(super) const FIGURES: &[Entry] = &[
         "legs_p95",
         "p95 of both RTTs",
         Time,
-        "95 % of the RTTs of the connection to the server and of that to the user, added: without what waits in the proxy.",
+        "95 % of the RTTs of the connection to the server and of that to the user, added, without the wait in the proxy.",
         |flow| {
             Some(
                 flow.split.as_ref()?.wan_rtt.p95.as_secs_f64()
@@ -89,16 +89,16 @@ pub(super) const FIGURES: &[Entry] = &[
         "inflight_correlation",
         "correlation in flight",
         Plain,
-        "Correlation over time of what the first of two flows has on its way from the proxy with what the second has on its way.",
+        "Correlation over time of the bytes that the first of two flows has in flight behind the proxy with those that the second has in flight.",
         inflight_correlation,
     ),
-    run("feed", "feed", Rate, "What the edge's feed takes on the wire.", |scope| {
+    run("feed", "feed", Rate, "Rate of the edge's feed on the wire.", |scope| {
         scope.run.feed.as_ref().map_or(f64::NAN, |feed| feed.rate.as_f64())
     }),
     needs(
         "feed_per_user",
         Rate,
-        "What the edge's feed takes on the wire for each user of the cell.",
+        "Rate of the edge's feed on the wire, for each user of the cell.",
         |scope| {
             let feed = scope.run.feed.as_ref().ok_or_else(|| "no radio information was read".to_owned())?;
             Ok(feed.rate.as_f64() / scope.run.users.len().max(1) as f64)

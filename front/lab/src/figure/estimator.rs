@@ -112,7 +112,7 @@ struct Step {
     end: f64,
     /// Payload's share of the bottleneck, in bit/s.
     rate: f64,
-    /// That of the previous step.
+    /// The estimate of the previous step.
     before: Option<f64>,
 }
 

@@ -26,7 +26,7 @@ pub(super) const FIGURES: &[Entry] = &[
     needs(
         "window_utilisation",
         Share,
-        "What left the bottleneck in the window over what it could have carried.",
+        "Bits that left the bottleneck in the window over those that it could have carried.",
         |scope| {
             let run = Run::of(scope)?;
             run.utilisation(run.window(scope.window))

@@ -14,7 +14,7 @@ pub enum Flows {
     /// All but plain sources ("udp").
     #[default]
     All,
-    /// Those with this name, including plain sources.
+    /// The flows with this name, including plain sources.
     Named(String),
     /// Flows with this name, or with a name that begins with it followed by a blank or a dot; no plain sources.
     Group(String),
@@ -84,7 +84,7 @@ impl<'a> Scope<'a> {
         place_number(self.places, name)
     }
 
-    /// Whether RTTs of split flows are measured as their sockets see them.
+    /// Returns whether RTTs of split flows are measured as their sockets see them.
     pub fn sees_sockets(&self) -> bool {
         self.places.get("rtts").is_some_and(|rtts| rtts == "sockets")
     }
@@ -104,7 +104,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().or_else(span).or_else(bytes).or_else(rate)
 }
 
-/// Whether a flow is of a group.
+/// Returns whether a flow is of a group.
 pub fn is_in_group(flow: &FlowResult, group: &str) -> bool {
     let rest = flow.name.strip_prefix(group);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '.']))

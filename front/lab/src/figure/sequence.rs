@@ -28,10 +28,15 @@ pub(super) const FIGURES: &[Entry] = &[
         "From the place `rise` until 95 % of the place `most` packets are in flight; to the place `until` at most.",
         recovery_time,
     ),
-    each("sent_once", Size, "What each flow sent, each byte counted once.", |scope| {
+    each("sent_once", Size, "Bytes that each flow sent, each counted once.", |scope| {
         Ok(scope.run.flows.iter().map(|flow| flow.totals.sent_once.as_f64()).collect())
     }),
-    needs("report_bytes", Size, "What the way back carried beyond plain acknowledgements.", report_bytes),
+    needs(
+        "report_bytes",
+        Size,
+        "Bytes that the way back carried beyond plain acknowledgements.",
+        report_bytes,
+    ),
     needs(
         "report_bytes_error",
         Share,

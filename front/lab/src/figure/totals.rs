@@ -16,7 +16,7 @@ pub(super) const FIGURES: &[Entry] = &[
         "transmitted_rate",
         "transmitted",
         Rate,
-        "Payload sent, what was sent again included, over the time from the first packet sent to the last one received; the sum over the flows.",
+        "Payload sent, retransmissions included, over the time from the first packet sent to the last one received; the sum over the flows.",
         transmitted_rate,
     ),
     of_flows(
@@ -65,7 +65,7 @@ pub(super) const FIGURES: &[Entry] = &[
     of_flows("sent_again", "sent again per flow", Size, "Payload sent again.", |flow| {
         Some(flow.totals.sent.as_f64() - flow.totals.sent_once.as_f64())
     }),
-    of_flows("sent", "sent per flow", Size, "Payload sent, what was sent again included.", |flow| {
+    of_flows("sent", "sent per flow", Size, "Payload sent, retransmissions included.", |flow| {
         Some(flow.totals.sent.as_f64())
     }),
     run(

@@ -16,56 +16,56 @@ pub(super) const FIGURES: &[Entry] = &[
         "bandwidth in use",
         Rate,
         "The bandwidth that the first flow's control works with, mean over the run from its first report or sample.",
-        |scope| control_bandwidth(scope.run),
+        |scope| control_bandwidth(scope.run).unwrap_or(f64::NAN),
     ),
     run(
         "phy_rate",
         "PHY rate",
         Rate,
-        "What the first user's transport blocks hold, mean from the first flow's first data on.",
-        |scope| phy_rate(scope.run),
+        "Bits in the first user's transport blocks per second, mean from the first flow's first data on.",
+        |scope| phy_rate(scope.run).unwrap_or(f64::NAN),
     ),
     run(
         "served_phy_rate",
         "PHY rate, served",
         Rate,
-        "What the first user's transport blocks hold per slot in which something was sent to that user.",
-        |scope| served_phy_rate(scope.run),
+        "Bits in the first user's transport blocks over the time of the slots in which something was sent to that user.",
+        |scope| served_phy_rate(scope.run).unwrap_or(f64::NAN),
     ),
     run(
         "served_report",
         "report, served",
         Rate,
-        "What the first flow's receiver estimates, mean over the rows in which something was sent to it.",
-        |scope| served_report(scope.run),
+        "The estimate of the first flow's receiver, mean over the rows in which something was sent to it.",
+        |scope| served_report(scope.run).unwrap_or(f64::NAN),
     ),
     run(
         "receiver_report",
         "report",
         Rate,
-        "What the first flow's receiver estimates, mean over the run.",
-        |scope| receiver_report(scope.run),
+        "The estimate of the first flow's receiver, mean over the run.",
+        |scope| receiver_report(scope.run).unwrap_or(f64::NAN),
     ),
     run(
         "rlc_rate",
         "RLC rate",
         Rate,
-        "What leaves the first user's radio downlink, mean from the first flow's first data on.",
-        |scope| rlc_rate(scope.run),
+        "Rate at which data leaves the first user's radio downlink, mean from the first flow's first data on.",
+        |scope| rlc_rate(scope.run).unwrap_or(f64::NAN),
     ),
     run(
         "tracking_error",
         "tracking error",
         Share,
         "Mean distance of the bandwidth in use from the RLC rate of the last 100 ms, over the mean RLC rate.",
-        |scope| tracking_error(scope.run),
+        |scope| tracking_error(scope.run).unwrap_or(f64::NAN),
     ),
     run(
         "report_lag",
         "lag of the report",
         Time,
         "Lag at which the receiver's estimate correlates best with the PHY rate.",
-        |scope| report_lag(scope.run),
+        |scope| report_lag(scope.run).unwrap_or(f64::NAN),
     ),
 ];
 
@@ -108,7 +108,7 @@ pub(super) fn rlc(run: &RunResult, user: usize) -> Option<&[f64]> {
     run.links.iter().find(|link| link.name == name)?.series.get("departed_bit_s")
 }
 
-/// Whether a row is averaged.
+/// Returns whether a row is averaged.
 fn counts(flow: &FlowResult) -> impl Fn(&f64) -> bool {
     let begin = flow.totals.first_sent.map_or(f64::INFINITY, |first| first.as_secs_f64() + SETTLE_S);
     move |time| *time > begin
@@ -120,93 +120,71 @@ fn mean_of(flow: &FlowResult, column: &[f64]) -> Option<f64> {
     stats::mean(&rows.map(|(_, value)| *value).collect::<Vec<_>>())
 }
 
-fn control_bandwidth(run: &RunResult) -> f64 {
-    let of = || {
-        let flow = run.flows.first()?;
-        mean_of(flow, &bandwidth(run, flow)?)
-    };
-    of().unwrap_or(f64::NAN)
+fn control_bandwidth(run: &RunResult) -> Option<f64> {
+    let flow = run.flows.first()?;
+    mean_of(flow, &bandwidth(run, flow)?)
 }
 
 /// Blocks of HARQ's retransmissions count, at the mean size of the others.
-fn phy_rate(run: &RunResult) -> f64 {
-    let of = || {
-        let (flow, user) = (run.flows.first()?, run.users.first()?);
-        let again = stats::ratio(user.downlink.retransmissions as f64, user.downlink.blocks as f64)?;
-        Some(mean_of(flow, user.series.get("scheduled_bit_s")?)? * (1.0 + again))
-    };
-    of().unwrap_or(f64::NAN)
+fn phy_rate(run: &RunResult) -> Option<f64> {
+    let (flow, user) = (run.flows.first()?, run.users.first()?);
+    let again = stats::ratio(user.downlink.retransmissions as f64, user.downlink.blocks as f64)?;
+    Some(mean_of(flow, user.series.get("scheduled_bit_s")?)? * (1.0 + again))
 }
 
 /// Blocks are sent in slots of 1 ms, as in LTE.
-fn served_phy_rate(run: &RunResult) -> f64 {
+fn served_phy_rate(run: &RunResult) -> Option<f64> {
     const TTI_S: f64 = 1e-3;
-    let of = || {
-        let link = &run.users.first()?.downlink;
-        Some(stats::ratio(link.scheduled.as_f64() * 8.0, link.blocks as f64)? / TTI_S)
-    };
-    of().unwrap_or(f64::NAN)
+    let link = &run.users.first()?.downlink;
+    Some(stats::ratio(link.scheduled.as_f64() * 8.0, link.blocks as f64)? / TTI_S)
 }
 
-fn served_report(run: &RunResult) -> f64 {
-    let of = || {
-        let (flow, user) = (run.flows.first()?, run.users.first()?);
-        let served = user.series.get("scheduled_bit_s")?;
-        let heard = estimate(flow)?.iter().zip(served);
-        let heard = heard.map(|(own, served)| if *served > 0.0 { *own } else { f64::NAN });
-        mean_of(flow, &heard.collect::<Vec<_>>())
-    };
-    of().unwrap_or(f64::NAN)
+fn served_report(run: &RunResult) -> Option<f64> {
+    let (flow, user) = (run.flows.first()?, run.users.first()?);
+    let served = user.series.get("scheduled_bit_s")?;
+    let heard = estimate(flow)?.iter().zip(served);
+    let heard = heard.map(|(own, served)| if *served > 0.0 { *own } else { f64::NAN });
+    mean_of(flow, &heard.collect::<Vec<_>>())
 }
 
-fn receiver_report(run: &RunResult) -> f64 {
-    let of = || {
-        let flow = run.flows.first()?;
-        mean_of(flow, estimate(flow)?)
-    };
-    of().unwrap_or(f64::NAN)
+fn receiver_report(run: &RunResult) -> Option<f64> {
+    let flow = run.flows.first()?;
+    mean_of(flow, estimate(flow)?)
 }
 
-fn rlc_rate(run: &RunResult) -> f64 {
-    let of = || mean_of(run.flows.first()?, rlc(run, 0)?);
-    of().unwrap_or(f64::NAN)
+fn rlc_rate(run: &RunResult) -> Option<f64> {
+    mean_of(run.flows.first()?, rlc(run, 0)?)
 }
 
-fn tracking_error(run: &RunResult) -> f64 {
-    let of = || {
-        let flow = run.flows.first()?;
-        let (time, rlc) = (flow.series.get("time_s")?, rlc(run, 0)?);
-        let smooth = trailing(rlc, rows(time, SMOOTH_S)?);
-        let bandwidth = bandwidth(run, flow)?;
-        let errors: Vec<f64> = bandwidth.iter().zip(&smooth).map(|(own, rlc)| (own - rlc).abs()).collect();
-        stats::ratio(mean_of(flow, &errors)?, mean_of(flow, rlc)?)
-    };
-    of().unwrap_or(f64::NAN)
+fn tracking_error(run: &RunResult) -> Option<f64> {
+    let flow = run.flows.first()?;
+    let (time, rlc) = (flow.series.get("time_s")?, rlc(run, 0)?);
+    let smooth = trailing(rlc, rows(time, SMOOTH_S)?);
+    let bandwidth = bandwidth(run, flow)?;
+    let errors: Vec<f64> = bandwidth.iter().zip(&smooth).map(|(own, rlc)| (own - rlc).abs()).collect();
+    stats::ratio(mean_of(flow, &errors)?, mean_of(flow, rlc)?)
 }
 
 /// None if the highest correlation could be chance: the lag of a constant rate is noise. For n reports unrelated to the rate the
 /// correlation has a standard deviation of 1/sqrt(n).
-fn report_lag(run: &RunResult) -> f64 {
-    let of = || {
-        let (flow, user) = (run.flows.first()?, run.users.first()?);
-        let (time, phy) = (flow.series.get("time_s")?, user.series.get("scheduled_bit_s")?);
-        let (estimate, counts) = (estimate(flow)?, counts(flow));
-        let begin = time.iter().position(counts)?;
-        let known = estimate[begin..].iter().filter(|own| own.is_finite()).count();
-        let chance = BEYOND_CHANCE / (known as f64 * step(time)? / REPORT_S).sqrt();
-        let best = (0..=rows(time, MOST_LAG_S)?)
-            .filter(|lag| *lag <= begin)
-            .filter_map(|lag| {
-                let pairs: Vec<(f64, f64)> = (begin..time.len())
-                    .map(|row| (estimate[row], phy[row - lag]))
-                    .filter(|(own, phy)| own.is_finite() && phy.is_finite())
-                    .collect();
-                Some((correlation(&pairs)?, lag))
-            })
-            .max_by(|a, b| a.0.total_cmp(&b.0))?;
-        (best.0 > chance).then_some(best.1 as f64 * step(time)?)
-    };
-    of().unwrap_or(f64::NAN)
+fn report_lag(run: &RunResult) -> Option<f64> {
+    let (flow, user) = (run.flows.first()?, run.users.first()?);
+    let (time, phy) = (flow.series.get("time_s")?, user.series.get("scheduled_bit_s")?);
+    let (estimate, counts) = (estimate(flow)?, counts(flow));
+    let begin = time.iter().position(counts)?;
+    let known = estimate[begin..].iter().filter(|own| own.is_finite()).count();
+    let chance = BEYOND_CHANCE / (known as f64 * step(time)? / REPORT_S).sqrt();
+    let best = (0..=rows(time, MOST_LAG_S)?)
+        .filter(|lag| *lag <= begin)
+        .filter_map(|lag| {
+            let pairs: Vec<(f64, f64)> = (begin..time.len())
+                .map(|row| (estimate[row], phy[row - lag]))
+                .filter(|(own, phy)| own.is_finite() && phy.is_finite())
+                .collect();
+            Some((correlation(&pairs)?, lag))
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 > chance).then_some(best.1 as f64 * step(time)?)
 }
 
 #[cfg(test)]
@@ -258,11 +236,11 @@ mod tests {
     #[test]
     fn bandwidth_error_and_lag_are_found() {
         let run = run();
-        assert_eq!(control_bandwidth(&run), 22e6);
-        assert_eq!(rlc_rate(&run), 20e6);
-        assert!((tracking_error(&run) - 0.1).abs() < 1e-9);
-        assert!((report_lag(&run) - 0.040).abs() < 1e-9);
-        assert!((phy_rate(&run) / 35e6 / 1.1 - 1.0).abs() < 0.02, "{}", phy_rate(&run));
+        assert_eq!(control_bandwidth(&run).unwrap(), 22e6);
+        assert_eq!(rlc_rate(&run).unwrap(), 20e6);
+        assert!((tracking_error(&run).unwrap() - 0.1).abs() < 1e-9);
+        assert!((report_lag(&run).unwrap() - 0.040).abs() < 1e-9);
+        assert!((phy_rate(&run).unwrap() / 35e6 / 1.1 - 1.0).abs() < 0.02, "{}", phy_rate(&run).unwrap());
     }
 
     #[test]
@@ -272,24 +250,24 @@ mod tests {
         let noise = |row: usize| ((row * 7_919 + row * row * 104_729) % 1_009) as f64;
         run.flows[0].series.columns[2] =
             column("receiver_estimate_bit_s", 1_000, |row| 30e6 + noise(row / 10));
-        assert!(report_lag(&run).is_nan());
+        assert_eq!(report_lag(&run), None);
         let follows = |row: usize| noise((row / 10).saturating_sub(1));
         run.users[0].series.columns = vec![column("scheduled_bit_s", 1_000, |row| 30e6 + noise(row / 10))];
         run.flows[0].series.columns[2] = column("receiver_estimate_bit_s", 1_000, follows);
-        assert!((report_lag(&run) - 0.05).abs() < 1e-9);
+        assert!((report_lag(&run).unwrap() - 0.05).abs() < 1e-9);
     }
 
     #[test]
     fn a_report_of_served_slots_leaves_out_the_others() {
         let mut run = run();
         run.users[0].downlink.scheduled = Bytes::new(90 * 2_000);
-        assert!((served_phy_rate(&run) - 16e6).abs() < 1e-3);
-        assert!((receiver_report(&run) - served_report(&run)).abs() < 1e-3);
+        assert!((served_phy_rate(&run).unwrap() - 16e6).abs() < 1e-3);
+        assert!((receiver_report(&run).unwrap() - served_report(&run).unwrap()).abs() < 1e-3);
         for row in (0..1_000).step_by(2) {
             run.users[0].series.columns[0].values[row] = 0.0;
             run.flows[0].series.columns[2].values[row] = 0.0;
         }
-        assert!((receiver_report(&run) * 2.0 / served_report(&run) - 1.0).abs() < 0.01);
+        assert!((receiver_report(&run).unwrap() * 2.0 / served_report(&run).unwrap() - 1.0).abs() < 0.01);
     }
 
     #[test]
@@ -298,7 +276,7 @@ mod tests {
         run.flows[0].series.columns[1].name = "state_bw_segments_per_s".to_owned();
         run.flows[0].series.columns[1].values.fill(1_000.0);
         (run.links[0].departed, run.links[0].departed_packets) = (Bytes::new(14_520), 10);
-        assert!((control_bandwidth(&run) - 1_000.0 * 1_452.0 * 8.0).abs() < 1e-3);
+        assert!((control_bandwidth(&run).unwrap() - 1_000.0 * 1_452.0 * 8.0).abs() < 1e-3);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub struct Bar {
     pub label: String,
     /// Its colour.
     pub colour: Colour,
-    /// How long it is; NaN for none.
+    /// Its length; NaN for none.
     pub value: f64,
     /// Half the width of the interval at its end.
     pub ci95: Option<f64>,

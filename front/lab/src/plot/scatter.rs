@@ -27,7 +27,7 @@ pub struct ScatterPlot {
     pub x: Axis,
     /// Upwards.
     pub y: Axis,
-    /// What is drawn.
+    /// The clouds of points.
     pub clouds: Vec<Cloud>,
     /// In the upper right corner, such as "better ↗"; may be empty.
     pub corner: String,
@@ -104,7 +104,7 @@ impl ScatterPlot {
     }
 }
 
-/// Where a line from a point to its label ends, if they are far enough apart to need one.
+/// Returns the end of the line from a point to its label, if they are far enough apart to need one.
 fn leader(point: (f64, f64), area: &Area) -> Option<(f64, f64)> {
     let near = (point.0.clamp(area.0, area.2), point.1.clamp(area.1, area.3));
     let far = (near.0 - point.0).abs().max((near.1 - point.1).abs());

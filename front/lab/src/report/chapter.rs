@@ -17,9 +17,9 @@ pub struct Chapter<'a> {
     pub title: String,
     /// The claim, in a sentence; may be empty.
     pub claim: String,
-    /// Where it was published.
+    /// The place of publication.
     pub source: String,
-    /// What the source says, and what differs here.
+    /// The source's statement, and what differs here.
     pub says: String,
     /// The published figures, drawn again.
     pub pictures: Vec<Picture>,
@@ -239,7 +239,7 @@ fn without_empty_intervals(text: &str) -> String {
     let mut text = String::new();
     for (at, word) in words.iter().enumerate() {
         match drop(at) {
-            // What separates stays: "3.1 ± 0, other".
+            // Separators stay: "3.1 ± 0, other".
             true if *word != "±" => {
                 text.push_str(word.trim_start_matches(|letter| letter != ',' && letter != ';'))
             }

@@ -29,7 +29,7 @@ pub fn beside(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotE
         @if let Some(scatter) = scatter { (scatter) }
         @if let Some(bars) = bars { (bars) }
         @if many || group.rows.len() > MOST_SHOWN {
-            p.note { "What has more than " (MOST_SHOWN) " rows is not drawn side by side." }
+            p.note { "Comparisons of more than " (MOST_SHOWN) " rows are not drawn side by side." }
         }
         @if delay.is_some() || rtt.is_some() {
             div.grid {

@@ -36,7 +36,7 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
                 div.grid { @for svg in panels { (figure(svg, "")) } }
             }
             p.caption {
-                "What the control works with, at the ends of the sampling intervals: rates that it found and uses, amounts in flight "
+                "The values that the control works with, at the ends of the sampling intervals: rates that it found and uses, amounts in flight "
                 "that it aims at, delays that it compares, and its states and gains. The numbers of states are those of its "
                 "documentation. Values far above everything measured are cut off. Of several flows, the first "
                 (FLOWS) " are shown."
@@ -45,7 +45,7 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
     })
 }
 
-/// Whether it says what it aims at.
+/// Returns whether it says what it aims at.
 fn is_told(flow: &FlowResult) -> bool {
     flow.series.columns.iter().any(|column| {
         column.name.starts_with("state_")

@@ -87,7 +87,7 @@ fn best(figure: &Column, unit: &Unit, rows: &[CompareRow]) -> Vec<bool> {
             text.split_once(" ± ").map_or(text.clone(), |(value, _)| value.to_owned())
         })
         .collect();
-    // What shows the same is as good.
+    // Values that print alike rank alike.
     let tops: Vec<&String> =
         shown.iter().zip(&values).filter(|(_, value)| **value == top).map(|(text, _)| text).collect();
     let is_best: Vec<bool> = (shown.iter().zip(&values))

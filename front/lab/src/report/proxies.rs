@@ -25,7 +25,7 @@ pub fn tables(group: &Comparison<'_>) -> Markup {
                 p.caption {
                     "Connections that were split and that passed by; payload that waited in the proxy (mean of the samples, most "
                     "at any time), how long it waited, packets dropped between proxy and user, and the share of periods at whose "
-                    "end RAPID took the flow for slow. What waits in the proxy waits for the user too. "
+                    "end RAPID took the flow for slow. Data that wait in the proxy delay the user too. "
                     @if let Some(left_out) = proxies::left_out(runs) { (left_out) }
                 }
             }
@@ -60,7 +60,7 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
             "proxy_window_bytes",
             "window",
             Quantity::Size,
-            "The most that the server is told: what RAPID allocates, less what waits.",
+            "The largest window that the server is told: RAPID's allocation less the bytes that wait.",
         ),
     ] {
         let panels = runs.iter().map(|run| {

@@ -120,7 +120,7 @@ pub fn over_time(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, Pl
     })
 }
 
-/// Whether the bottleneck of a flow is the user's uplink and that of none its downlink.
+/// Returns whether the bottleneck of a flow is the user's uplink and that of none its downlink.
 fn is_upload(run: &RunResult, user: &UserResult) -> bool {
     let bottlenecks = run.flows.iter().filter_map(|flow| run.links.get(flow.bottleneck?));
     let ways =
@@ -175,7 +175,7 @@ impl Subject<'_> {
     }
 }
 
-/// What does not depend on the algorithm: SINR, and the user's position.
+/// Draws what does not depend on the algorithm: SINR, and the user's position.
 fn channel(subject: &Subject<'_>) -> Result<Vec<Section>, PlotError> {
     let (down, up) = (Palette::nth(0), Palette::nth(1));
     let sinr = subject.panels(|_, user| {
@@ -258,7 +258,7 @@ fn way(subject: &Subject<'_>, is_upload: bool) -> Result<Vec<Section>, PlotError
     found.push((
         titled("Resource blocks"),
         draw_over(prbs, "PRBs", from_zero("PRBs", Quantity::Plain))?,
-        "Mean of the resource blocks that the user had in a slot of each interval; what others use, and slots in which it had nothing to send, bring it down.".to_owned(),
+        "Mean of the resource blocks that the user had in a slot of each interval; blocks that others use, and slots in which it had nothing to send, lower it.".to_owned(),
     ));
 
     let rates = subject.panels(|run, user| {
@@ -272,14 +272,14 @@ fn way(subject: &Subject<'_>, is_upload: bool) -> Result<Vec<Section>, PlotError
     found.push((
         titled("Scheduled and delivered rate"),
         draw_over(rates, "rate", from_zero("rate", Quantity::Rate))?,
-        "Transport blocks that were granted, over time, against the packets that came out. The distance between them is headers, padding and what was sent again above HARQ.".to_owned(),
+        "Transport blocks that were granted, over time, against the packets that came out. The distance between them is headers, padding and retransmissions above HARQ.".to_owned(),
     ));
 
     let queues = subject.panels(|run, user| vec![line("queue", run.colour, column(user, "queue_bytes"))]);
     found.push((
         titled("RLC queue"),
         draw_over(queues, "queue", from_zero("queue", Quantity::Size))?,
-        "What waits in the user's buffer at each sample.".to_owned(),
+        "Bytes that wait in the user's buffer at each sample.".to_owned(),
     ));
 
     let waits = subject.panels(|run, user| {

@@ -5,7 +5,7 @@ use super::measure::Measure;
 use super::picture_spec::PictureSpec;
 
 impl Experiment {
-    /// What is wrong with it, if anything.
+    /// Returns the first contradiction in it, if there is one.
     pub(super) fn contradiction(&self) -> Option<String> {
         let known = |label: &str| self.scheme(label).is_some();
         let mut schemes: Vec<&String> = self.runs.iter().flat_map(|runs| &runs.schemes).collect();

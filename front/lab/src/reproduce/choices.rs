@@ -1,4 +1,4 @@
-//! What a source leaves open, chosen by its published figures: combinations of an algorithm's switches (`[sensitivity]`) and of
+//! Choices that a source leaves open, made by its published figures: combinations of an algorithm's switches (`[sensitivity]`) and of
 //! values of places (`[variation]`), each with its distance from these figures.
 
 use super::Mean;

@@ -32,12 +32,12 @@ pub struct Experiment {
     pub alias: Vec<String>,
     /// Its topic, in one line.
     pub title: String,
-    /// Where it was published.
+    /// The place of publication.
     pub source: String,
     /// The claim, in one sentence: by the source, or by us.
     #[serde(default)]
     pub claim: String,
-    /// What the source says, and what differs here.
+    /// The source's statement, and what differs here.
     pub says: String,
     /// Why it cannot be run yet; its criteria are pending then.
     pub pending: Option<String>,
@@ -58,7 +58,7 @@ pub struct Experiment {
     /// The schemes that are compared.
     #[serde(default, rename = "scheme")]
     pub schemes: Vec<Scheme>,
-    /// Which scheme is run at which points.
+    /// The schemes that are run, and at which points.
     #[serde(default)]
     pub runs: Vec<Runs>,
     /// Changes for a quick look.
@@ -137,7 +137,7 @@ pub enum Role {
 pub struct Reading {
     /// A short description, for the table of verdicts.
     pub name: String,
-    /// What in the source admits it.
+    /// The passage of the source that admits it.
     pub why: String,
     /// Maps the label of a scheme to that of the scheme whose runs replace its own.
     #[serde(default)]
@@ -151,7 +151,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Whether it applies to a criterion.
+    /// Returns whether it applies to a criterion.
     pub fn is_about(&self, criterion: &Criterion) -> bool {
         criterion.robust && (self.criteria.is_empty() || self.criteria.contains(&criterion.id))
     }
@@ -223,7 +223,7 @@ pub struct Variation {
 pub struct Criterion {
     /// Its name within the experiment.
     pub id: String,
-    /// What must hold.
+    /// The condition, in words.
     pub text: String,
     /// Whether it should hold in any faithful model and so is judged; otherwise it is reported.
     #[serde(default)]
@@ -232,7 +232,7 @@ pub struct Criterion {
     /// miss is then a finding. The experiment's README documents that reading.
     #[serde(default)]
     pub finding: bool,
-    /// What the source says.
+    /// The source's figure or statement.
     pub published: String,
     /// The same as a number, in the unit of the measured value, for a choice by `[variation]`.
     pub figure: Option<f64>,
@@ -318,17 +318,17 @@ pub enum ExperimentError {
     /// It is not TOML, or has unknown keys or wrong types.
     #[error("{file}: {source}")]
     Malformed {
-        /// Which one.
+        /// The path of the file.
         file: String,
-        /// What is wrong, and where.
+        /// The fault and its place.
         source: toml_edit::de::Error,
     },
     /// It is inconsistent.
     #[error("{file}: {what}")]
     Wrong {
-        /// Which one.
+        /// The path of the file.
         file: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
 }
@@ -349,7 +349,7 @@ impl Experiment {
         }
     }
 
-    /// Whether `name` means it: its name, an alias, or the beginning of its name up to a hyphen ("001", "001-a3").
+    /// Returns whether `name` means it: its name, an alias, or the beginning of its name up to a hyphen ("001", "001-a3").
     pub fn is_called(&self, name: &str) -> bool {
         let begins = self.id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
         (begins && !name.is_empty()) || self.alias.iter().any(|alias| alias == name)

@@ -138,7 +138,7 @@ pub struct Listed {
     pub alias: Vec<String>,
     /// Its topic.
     pub title: String,
-    /// Where it was published.
+    /// The place of publication.
     pub source: String,
     /// Why it cannot be run yet.
     pub pending: Option<String>,

@@ -13,9 +13,9 @@ pub struct PictureSpec {
     /// The published figure that it redraws: "Fig. 5.9". Empty for a figure of our own.
     #[serde(default)]
     pub figure: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// How it is drawn.
+    /// Its form.
     #[serde(default)]
     pub form: Form,
     /// The source of the published values, and their accuracy.
@@ -38,15 +38,15 @@ pub struct PictureSpec {
     /// The vertical axis.
     #[serde(default)]
     pub y: AxisSpec,
-    /// What all series show, unless they override it.
+    /// The figure of all series, unless they override it.
     #[serde(default)]
     pub show: Show,
-    /// What is compared.
+    /// The series that are compared.
     #[serde(default)]
     pub series: Vec<SeriesSpec>,
 }
 
-/// How a figure is drawn.
+/// The form in which a figure is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -59,7 +59,7 @@ pub enum Form {
     Bars,
     /// The distribution over the runs for each of `x.names`.
     Box,
-    /// How many of a figure's values, over all runs, are 1, 2, ...: one for each of `x.names`, the last one with all larger values.
+    /// Counts of a figure's values, over all runs, that are 1, 2, ...: one for each of `x.names`, the last one with all larger values.
     Histogram,
     /// The distribution function over the runs.
     Cdf,
@@ -108,7 +108,7 @@ pub struct Show {
     pub flows: Option<String>,
     /// Samples instead of a figure: their mean, or a percentile.
     pub samples: Option<Samples>,
-    /// Which percentile of the samples.
+    /// The percentile of the samples.
     pub percentile: Option<f64>,
     /// A column of a flow's series, or of that of `link` or `user`.
     pub column: Option<String>,
@@ -153,7 +153,7 @@ pub struct SeriesSpec {
     /// The runs: "scheme", or "scheme@group of points". With groups, one for each of them, empty if there is none.
     #[serde(default)]
     pub of: OneOrMore,
-    /// What it shows, if different from the picture's.
+    /// Its figure, if different from the picture's.
     #[serde(default)]
     pub show: Show,
     /// Criteria whose measured values it shows, one for each group; "id#2" is the second part of one that has several.
@@ -217,7 +217,7 @@ impl Default for Published {
 }
 
 impl Published {
-    /// Whether a value is known.
+    /// Returns whether a value is known.
     pub fn is_there(&self) -> bool {
         match self {
             Self::Values(values) => values.iter().any(|value| value.is_finite()),
@@ -263,7 +263,7 @@ impl AxisSpec {
 }
 
 impl PictureSpec {
-    /// What is wrong with it, if anything, in an experiment with these schemes and criteria.
+    /// Returns the first contradiction in it, if there is one, in an experiment with these schemes and criteria.
     pub fn contradiction(&self, schemes: &[&str], criteria: &[&str]) -> Option<String> {
         self.wrong(schemes, criteria).map(|what| format!("picture {:?}: {what}", self.title))
     }

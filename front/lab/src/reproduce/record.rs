@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Experiment, FigureTable, Played, Row, Verdict};
 
-/// Where the recorded part of a page begins.
+/// Marks the beginning of the recorded part of a page.
 pub const BEGIN: &str = "<!-- verdicts -->";
-/// Where it ends.
+/// Marks its end.
 pub const END: &str = "<!-- /verdicts -->";
 /// A wider table is recorded without its figures: a page shows the choice, the report its reasons.
 const MOST_COLUMNS: usize = 20;
@@ -61,19 +61,19 @@ pub enum RecordError {
     /// A row has no figures.
     #[error("{experiment}: {criterion:?} is {verdict}, and only what was played is recorded: {measured}")]
     NotPlayed {
-        /// Which experiment.
+        /// The experiment.
         experiment: String,
-        /// Which row.
+        /// The row.
         criterion: String,
         /// Its verdict.
         verdict: &'static str,
-        /// What is missing.
+        /// The text in place of its figures.
         measured: String,
     },
     /// A file could not be read or written.
     #[error("{path}: {source}; give the checkout's folder of experiments: --record=DIR", path = path.display())]
     File {
-        /// Which one.
+        /// The path of the file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
@@ -81,23 +81,23 @@ pub enum RecordError {
     /// A page has no place for the record.
     #[error("{path}: expected one line {BEGIN} and after it one line {END}, where the verdicts are to stand", path = path.display())]
     NoPlace {
-        /// Which one.
+        /// The path of the file.
         path: PathBuf,
     },
     /// A record is malformed.
     #[error("{path}: {source}; write it anew by `ranpace reproduce NAME --record`", path = path.display())]
     Malformed {
-        /// Which one.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         source: serde_json::Error,
     },
     /// A record belongs to another state of the experiment.
     #[error("{experiment}: {what}; write the record anew by `ranpace reproduce {experiment} --record`")]
     Outdated {
-        /// Which experiment.
+        /// The experiment.
         experiment: String,
-        /// What differs.
+        /// The difference.
         what: String,
     },
 }
@@ -165,7 +165,7 @@ impl Record {
         text
     }
 
-    /// Whether the record matches the experiment: the same criteria with the same words and bounds.
+    /// Returns whether the record matches the experiment: the same criteria with the same words and bounds.
     pub fn matches(&self, experiment: &Experiment) -> Result<(), RecordError> {
         let outdated = |what: String| RecordError::Outdated { experiment: experiment.id.clone(), what };
         // The row of a choice by published figures is not a criterion.

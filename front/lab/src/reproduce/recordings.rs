@@ -20,7 +20,7 @@ use crate::traces::{TraceLibrary, TraceLoadError, open};
 pub struct Recording {
     /// Its file's name, without `.gz`.
     pub name: String,
-    /// What was recorded.
+    /// A description of the recording.
     pub about: String,
     /// Its origin: repository, commit, path.
     pub source: String,
@@ -67,7 +67,7 @@ pub enum Refused {
         expected: String,
         /// The digest it has.
         found: String,
-        /// Where to get it.
+        /// The place where it can be fetched.
         origin: String,
     },
     /// It could not be read.
@@ -92,7 +92,7 @@ impl Recordings {
         self.known.get(name)
     }
 
-    /// Those requested and not found since the last call.
+    /// Returns the recordings requested and not found since the last call.
     pub fn take_missing(&mut self) -> Vec<String> {
         std::mem::take(&mut self.missing).into_iter().collect()
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    /// Of no file.
+    /// A sum that no file has.
     const ANOTHER: &str = "00";
 
     fn recordings(sha256: &str, folder: &Path) -> Recordings {

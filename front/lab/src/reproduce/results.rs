@@ -186,7 +186,7 @@ impl Results {
         })
     }
 
-    /// Whether a run was not finished.
+    /// Returns whether a run was not finished.
     pub fn is_unfinished(&self) -> bool {
         self.runs.values().any(|run| matches!(run, Err(Absent::Run)))
     }

@@ -138,7 +138,7 @@ impl Table {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Whether it is empty.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -16,11 +16,11 @@ pub struct Row {
     pub experiment: String,
     /// The criterion's name within the experiment; empty for a row that is not a criterion.
     pub id: String,
-    /// What must hold, or is reported.
+    /// The condition, or the reported figure, in words.
     pub criterion: String,
     /// Whether it should hold in any faithful model, and so is judged.
     pub robust: bool,
-    /// What the source says.
+    /// The source's figure or statement.
     pub published: String,
     /// The bounds: "at least 0.98"; empty without.
     pub bounds: String,

@@ -76,7 +76,7 @@ pub enum StoreError {
     Columnar {
         /// Where.
         path: PathBuf,
-        /// What was wrong with it.
+        /// The fault.
         source: ColumnarError,
     },
     /// A summary could not be made.
@@ -95,7 +95,7 @@ pub enum StoreError {
     },
 }
 
-/// Whether a process, or the machine, has reached its limit of open files.
+/// Returns whether a process, or the machine, has reached its limit of open files.
 pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
     // EMFILE and ENFILE, which have no `ErrorKind`; the same numbers on all Unix systems.
     cfg!(unix) && matches!(error.raw_os_error(), Some(24 | 23))

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use super::{ToolError, write_mahimahi};
 use crate::TraceLibrary;
 
-/// How a trace was stored.
+/// The compression of a trace's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// As plain text.
@@ -41,7 +41,7 @@ impl fmt::Display for Packing {
 pub struct TraceFile {
     /// The trace.
     pub trace: Arc<Trace>,
-    /// How it was stored.
+    /// The compression of its file.
     pub packing: Packing,
     /// Digest of the uncompressed bytes in hexadecimal digits; for a built-in trace, that of the file that it would be.
     pub sha256: String,

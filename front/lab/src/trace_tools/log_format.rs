@@ -56,7 +56,7 @@ impl FromStr for RateUnit {
     }
 }
 
-/// Where a row's time is.
+/// The columns that give a row's time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Clock {
     /// Nowhere: each row is the interval after the previous one.
@@ -71,7 +71,7 @@ pub enum Clock {
 pub enum LogFormat {
     /// CSV whose first line names the columns. Separated by commas; by semicolons or tabs if the first line has no comma.
     Csv {
-        /// Where the time is.
+        /// The columns that give the time.
         clock: Clock,
         /// The column of rates.
         rate: String,
@@ -116,11 +116,11 @@ pub enum LogError {
     /// Unexpected content.
     #[error("line {line}: expected {expected}, found \"{found}\"")]
     Unexpected {
-        /// Where.
+        /// The line, from 1.
         line: u64,
-        /// What was expected.
+        /// The form expected.
         expected: String,
-        /// What was found, truncated and escaped.
+        /// The text found, truncated and escaped.
         found: String,
     },
     /// No such column.
@@ -138,7 +138,7 @@ pub enum LogError {
         "line {line}: its time {found} lies before that of the row above; sort the rows, or convert each part alone"
     )]
     Decreasing {
-        /// Where.
+        /// The line, from 1.
         line: u64,
         /// The time there.
         found: String,
@@ -148,7 +148,7 @@ pub enum LogError {
         "line {line}: more than {MOST_INTERVALS} intervals since the first row; is the unit of time right?"
     )]
     TooLong {
-        /// Where.
+        /// The line, from 1.
         line: u64,
     },
     /// No row has a rate.

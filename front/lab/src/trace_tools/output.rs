@@ -50,7 +50,7 @@ impl OutputFile {
         Ok(Self { path: path.to_owned(), part, file: Some(file) })
     }
 
-    /// Whether the name ends in `.gz`.
+    /// Returns whether the name ends in `.gz`.
     pub fn is_zipped(&self) -> bool {
         self.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
     }

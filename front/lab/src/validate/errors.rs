@@ -25,7 +25,7 @@ fn tenth_db(curve: BlerCurve) -> f64 {
     high
 }
 
-/// What was measured with ns-3 3.37.
+/// Returns the SNR measured with ns-3 3.37.
 fn measured_db(mcs: LteMcs, prbs: LtePrbs) -> f64 {
     ns3_measured_sinr_db(mcs, prbs).map_or(f64::NAN, |[_, tenth, _]| tenth)
 }

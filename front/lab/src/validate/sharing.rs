@@ -1,4 +1,4 @@
-//! How users share a cell: test P-9, and proportional fair scheduling under fading.
+//! Validates how users share a cell: test P-9, and proportional fair scheduling under fading.
 
 use ranpace_phy::LteBandwidth;
 use ranpace_radio::cell::{CellConfig, FadingConfig, UserConfig};

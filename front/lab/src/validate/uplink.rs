@@ -87,7 +87,7 @@ fn distance() -> Result<Vec<Row>, Unplayable> {
     Ok(rows)
 }
 
-/// How many of ten packets arrive.
+/// Returns how many of ten packets arrive.
 fn arrivals(metres: f64, band: LteBandwidth) -> Result<f64, Unplayable> {
     let mut rig = Rig::new(&lte(band)?, &[standing(metres, um())], 1)?;
     for _ in 0..10 {

@@ -90,12 +90,12 @@ impl HyStart {
         self.kind
     }
 
-    /// Whether an exit has been found since the last reset.
+    /// Returns whether an exit has been found since the last reset.
     pub fn has_found(&self) -> bool {
         self.found
     }
 
-    /// Whether slow start is the conservative one of HyStart++.
+    /// Returns whether slow start is the conservative one of HyStart++.
     pub fn is_conservative(&self) -> bool {
         self.conservative.is_some()
     }

@@ -131,7 +131,7 @@ pub struct Cdbev2 {
     weight: (f64, Span),
     pending: Option<f64>,
 
-    /// Of full segments; [`Span::MAX`] before the first.
+    /// Smallest RTT of full segments; [`Span::MAX`] before the first.
     rtt_min: Span,
     one_way_min: Span,
     floor: Floor,
@@ -287,7 +287,7 @@ impl Cdbev2 {
         }
     }
 
-    /// Whether STARTUP ends, by Algorithm 7.2 or the plateau.
+    /// Returns whether STARTUP ends, by Algorithm 7.2 or the plateau.
     fn startup_over(&mut self, cx: &Context, rtt_min: Span) -> bool {
         if let Some(seen) = self.seen
             && seen.growing

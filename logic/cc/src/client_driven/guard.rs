@@ -162,7 +162,7 @@ const HOLD: Span = Span::from_secs(10);
 const LOSS_HOLD: Span = Span::SECOND;
 const LONGEST_HOLD: Span = Span::from_secs(60);
 
-/// Which control sets the window.
+/// The control that sets the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Plain,
@@ -336,7 +336,7 @@ impl Guard {
         self.stale_at(cx).is_none_or(|at| cx.now >= at)
     }
 
-    /// Whether a round with this smallest RTT and delivery rate had a queue; `beyond` scales the threshold in
+    /// Returns whether a round with this smallest RTT and delivery rate had a queue; `beyond` scales the threshold in
     /// smallest RTTs.
     fn is_queue(cx: &Context, rtt: Span, beyond: f64, delivered: Rate) -> bool {
         if cx.min_rtt == Span::MAX || rtt == Span::MAX {
@@ -501,7 +501,7 @@ impl Guard {
         self.checking > 0
     }
 
-    /// Whether the delivered rate contradicts the reports of the last rounds; `None` if there were none.
+    /// Returns whether the delivered rate contradicts the reports of the last rounds; `None` if there were none.
     fn contradicted(&mut self) -> Option<bool> {
         let sum = |part: fn(&RoundRecord) -> f64| self.past.iter().map(part).sum::<f64>();
         let delivered = 8.0 * sum(|past| past.bytes) / sum(|past| past.seconds).max(1e-9);

@@ -1,4 +1,4 @@
-//! How often, and in which format, the receiver of a client-driven control reports its estimate.
+//! Decides how often, and in which format, the receiver of a client-driven control reports its estimate.
 
 use ranpace_units::Rate;
 

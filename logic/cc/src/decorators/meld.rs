@@ -128,7 +128,7 @@ pub fn read_params(options: &mut Options, variant: Variant) -> Result<Params, Op
     })
 }
 
-/// Which losses are attributed to congestion.
+/// The losses that are attributed to congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// MELD-DE: losses in bad radio.
@@ -140,7 +140,7 @@ pub enum Variant {
 /// User-configurable parameters; the module documentation explains each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// Which losses are attributed to congestion.
+    /// The losses that are attributed to congestion.
     pub variant: Variant,
     /// Q_th over its formula.
     pub queue_factor: QueueFactor,

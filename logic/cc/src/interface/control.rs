@@ -74,7 +74,7 @@ pub trait CongestionControl: Debug + Send {
     /// PRR owns the window, unless [`Self::owns_recovery`].
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack);
 
-    /// Whether the control keeps setting the window during recovery (BBR). Otherwise PRR (RFC 6937) does, and sets it to
+    /// Returns whether the control keeps setting the window during recovery (BBR). Otherwise PRR (RFC 6937) does, and sets it to
     /// `ssthresh` at the end. The answer may change, since some controls set the window only at times (with radio
     /// information, with an allocation), so the endpoint asks when an episode begins, after the response, and before it
     /// decays an idle window.
@@ -89,7 +89,7 @@ pub trait CongestionControl: Debug + Send {
         self.inner()?.ack_every()
     }
 
-    /// Whether to call [`Self::on_packet`]; other controls avoid its cost.
+    /// Returns whether to call [`Self::on_packet`]; other controls avoid its cost.
     fn wants_packets(&self) -> bool {
         self.inner().is_some_and(|inner| inner.wants_packets())
     }
@@ -138,7 +138,7 @@ pub trait CongestionControl: Debug + Send {
         pass_on!(self.on_report(cx, w, report));
     }
 
-    /// Whether to call [`Self::on_radio`]; other controls avoid its cost.
+    /// Returns whether to call [`Self::on_radio`]; other controls avoid its cost.
     fn wants_radio(&self) -> bool {
         self.inner().is_some_and(|inner| inner.wants_radio())
     }
@@ -171,7 +171,7 @@ pub trait CongestionControl: Debug + Send {
         self.inner_mut().is_some_and(|inner| inner.set_target(target))
     }
 
-    /// What this control has learned about the path, as a start for other connections of the host to the same destination;
+    /// Returns what this control has learned about the path, as a start for other connections of the host to the same destination;
     /// `None` if it keeps nothing. The carrier asks when the next connection begins.
     fn memory(&self) -> Option<PathMemory> {
         self.inner()?.memory()
@@ -192,7 +192,7 @@ pub trait CongestionControl: Debug + Send {
     }
 }
 
-/// What a decorator needs of the loss-based control that it wraps.
+/// The additional interface of a loss-based control, for the decorators that wrap it.
 pub trait LossBased: CongestionControl {
     /// The `ssthresh` after congestion, in segments, at least 2; with the side effects that this has on the control's own
     /// state (CUBIC ends its epoch and sets `W_max`).

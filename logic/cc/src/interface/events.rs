@@ -157,7 +157,7 @@ pub enum PacketOutcome {
 }
 
 impl PacketOutcome {
-    /// Whether this reports an observation of a proxy, not the packet's final outcome.
+    /// Returns whether this reports an observation of a proxy, not the packet's final outcome.
     pub fn is_at_proxy(self) -> bool {
         matches!(self, Self::Seen { .. } | Self::Missing)
     }
@@ -166,7 +166,7 @@ impl PacketOutcome {
 /// A congestion signal, delivered before recovery acts on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
-    /// How it was detected.
+    /// The signal that revealed it.
     pub kind: Signal,
     /// Segments newly declared lost (zero for ECN).
     pub lost: u64,
@@ -178,7 +178,7 @@ pub struct Congestion {
     pub first: bool,
 }
 
-/// How congestion was detected.
+/// The signal that revealed congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// RACK, duplicate acknowledgements or a tail probe found lost segments.
@@ -219,7 +219,7 @@ pub struct PepReport {
     pub new_epoch: bool,
 }
 
-/// What one connection of a host has learned about the path to a destination, for later connections.
+/// A path to a destination as one connection of a host has learned it, for later connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathMemory {
     /// Smallest RTT.

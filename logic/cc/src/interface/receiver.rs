@@ -36,12 +36,12 @@ pub trait ReceiverHalf: Debug + Send {
     /// Data arrived.
     fn on_data(&mut self, received: &Received);
 
-    /// Whether to call [`Self::on_radio`]; other halves avoid its cost.
+    /// Returns whether to call [`Self::on_radio`]; other halves avoid its cost.
     fn wants_radio(&self) -> bool {
         false
     }
 
-    /// Whether to call [`Self::on_radio`] for channel quality too: a CQI every 2 ms, whether or not there is a grant.
+    /// Returns whether to call [`Self::on_radio`] for channel quality too: a CQI every 2 ms, whether or not there is a grant.
     fn wants_quality(&self) -> bool {
         false
     }

@@ -11,7 +11,7 @@ pub struct ReceiverReport {
 }
 
 impl ReceiverReport {
-    /// What fits into the TCP option space beside timestamps.
+    /// Size in bytes of the TCP option space that timestamps leave.
     pub const CAPACITY: usize = 28;
 
     /// A report with this content; `None` if it is too long.

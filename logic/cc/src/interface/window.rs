@@ -19,7 +19,7 @@ impl Window {
         Self { cwnd: initial, ssthresh: f64::INFINITY, pacing: Pacing::Unlimited }
     }
 
-    /// Whether the window is below the slow start threshold.
+    /// Returns whether the window is below the slow start threshold.
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }

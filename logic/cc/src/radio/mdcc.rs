@@ -63,7 +63,7 @@ use crate::round::Round;
 const SILENT_RTTS: u64 = 3;
 /// Consecutive messages after which a PEP is used again. Ours.
 const RETURN_AFTER: u32 = 16;
-/// How long a PEP that contradicted the receiver is ignored, and how long its gaps are not believed after a false one. Ours.
+/// A PEP that contradicted the receiver is ignored for this long, and after a false gap its gaps are for as long. Ours.
 const DISTRUST: Span = Span::from_secs(60);
 /// Rounds in which a loss is attributed to the radio while the RTT to the PEP shows a queue before the PEP, until the
 /// attribution is no longer believed. Ours.
@@ -81,7 +81,7 @@ const PART: u64 = 8;
 /// Rise of the RTT to the PEP up to which there is no queue: an eighth, within these bounds (as in HyStart, RFC 9406).
 const RISE: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
 
-/// Which controls are in use.
+/// The controls in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// CUBIC alone: there is no PEP, or no reliable one.
@@ -118,7 +118,7 @@ struct Radio {
 struct Acked {
     radio: u64,
     wired: u64,
-    /// Of those for the wired window: packets that the PEP had not reported.
+    /// Packets, of those for the wired window, that the PEP had not reported.
     unreported: u64,
 }
 
@@ -169,7 +169,7 @@ pub struct Mdcc {
     initial: f64,
     /// Marks that the PEP has counted, and how many of them have been answered.
     marks: Option<(u64, u64)>,
-    /// What the PEP passes while the radio's window is open, for `start_cap`.
+    /// The bytes that the PEP passes while the radio's window is open, for `start_cap`.
     delivery: Delivery,
     /// Set while the PEP's delays have ended slow start and the receiver has neither confirmed nor contradicted that.
     claim: Option<Box<Claim>>,
@@ -289,7 +289,7 @@ impl Mdcc {
         w.cwnd = w.cwnd.min(cap);
     }
 
-    /// Whether the radio's window is still open: no loss has set its threshold yet.
+    /// Returns whether the radio's window is still open: no loss has set its threshold yet.
     fn is_open(&self) -> bool {
         self.settings.start == Start::OpenRan && self.radio.window.ssthresh.is_infinite()
     }
@@ -303,7 +303,7 @@ impl Mdcc {
         }
     }
 
-    /// Whether both windows grow together: before the first congestion, with [`Start::Coupled`].
+    /// Returns whether both windows grow together: before the first congestion, with [`Start::Coupled`].
     fn is_coupled(&self) -> bool {
         self.settings.start == Start::Coupled && self.mode == Mode::Both && !self.met
     }
@@ -559,7 +559,7 @@ impl Mdcc {
         }
     }
 
-    /// Which windows had their last reduction at least a round ago.
+    /// Returns, per window, whether its last reduction is at least a round ago.
     fn due(&self, cx: &Context) -> [bool; 2] {
         let oldest = cx.next_packet.saturating_sub(cx.in_flight);
         [oldest >= self.wired.since, oldest >= self.radio.since]

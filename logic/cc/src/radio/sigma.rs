@@ -117,7 +117,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     Ok(Control::Other(Box::new(Sigma::new(read_params(options)?))))
 }
 
-/// What the options say.
+/// Reads the parameters from the options.
 ///
 /// # Errors
 ///
@@ -163,7 +163,7 @@ const QUEUE: f64 = 2.0;
 const MOST: f64 = 2.0;
 /// Age at which radio information is stale, unless four RTTmin are longer. Ours.
 const STALE: Span = Span::from_millis(100);
-/// How long a window is kept on stale information. Ours.
+/// A window is kept for this long on stale information. Ours.
 const HOLD: Span = Span::SECOND;
 /// Consecutive fresh hints after which SIGMA takes over from CUBIC. Ours.
 const FRESH_TO_RETURN: u32 = 10;
@@ -201,7 +201,7 @@ pub struct Params {
     pub trials: bool,
 }
 
-/// Which control or state sets the window; the values are those of `inspect`.
+/// The control or state that sets the window; the values are those of `inspect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Plain = 0,

@@ -497,7 +497,7 @@ impl Bbr1 {
         }
     }
 
-    /// Whether the sample is too low for a reason other than the path.
+    /// Returns whether the sample is too low for a reason other than the path.
     fn app_limited(&self, rate: &RateSample) -> bool {
         let quiet =
             self.quiet.is_some_and(|(from, to)| rate.prior_delivered >= from && rate.prior_delivered <= to);

@@ -444,7 +444,7 @@ impl Forecast {
     }
 }
 
-/// How far ahead of a report the queue is predicted.
+/// The time after a report for which the queue is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Horizon {
     /// The smallest RTT: the travel time of the report and of new packets.

@@ -180,7 +180,7 @@ pub struct Vivace {
     /// Consecutive steps in the same direction, and that direction.
     steps: u32,
     upwards: bool,
-    /// How often the boundary was hit (paper: k).
+    /// Number of times that the boundary was hit (paper: k).
     hits: u32,
     gradient: f64,
     /// Smallest share of an interval's packets that got through in this round of trials.
@@ -300,7 +300,7 @@ impl Vivace {
         self.begin(cx, w);
     }
 
-    /// Whether the oldest interval may be evaluated. The outcome of some packets is never reported (one repaired by a loss
+    /// Returns whether the oldest interval may be evaluated. The outcome of some packets is never reported (one repaired by a loss
     /// probe, QUIC's handshake), so an interval counts as settled once the one two places later is.
     fn is_settled(&self) -> bool {
         let later = self.intervals.get(2).is_some_and(|later| later.sent > 0 && later.complete());

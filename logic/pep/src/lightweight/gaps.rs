@@ -40,7 +40,7 @@ pub struct Gaps {
     ranges: [Range; RANGES],
 }
 
-/// Whether `a` comes before `b` among sequence numbers (RFC 9293, section 3.4).
+/// Returns whether `a` comes before `b` among sequence numbers (RFC 9293, section 3.4).
 fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }

@@ -227,9 +227,9 @@ pub struct OpaqueView {
 /// The packets of a flow that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Of a TCP flow.
+    /// The packets of a TCP flow.
     Tcp(TcpView),
-    /// Of any other flow.
+    /// The packets of any other flow.
     Opaque(OpaqueView),
 }
 

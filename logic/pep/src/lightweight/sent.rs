@@ -17,7 +17,7 @@ const REORDERING: usize = 3;
 /// Most packets that are remembered and compared with a digest.
 const CANDIDATES: usize = 4_096;
 
-/// What a digest says.
+/// The content of a digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Located {
     /// Numbers of the packets that were newly seen.

@@ -81,7 +81,7 @@ pub(super) struct Estimate {
     pub(super) passing_rate: f64,
 }
 
-/// What a report, or the passing of time, has changed.
+/// The changes that a report, or the passing of time, has made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Change {
     /// The mode has changed.
@@ -179,7 +179,7 @@ impl Estimate {
         Some(Change { mode: self.mode != was, restart: was == Mode::Open && self.mode != Mode::Open })
     }
 
-    /// Whether a report is of another cell than the newest one.
+    /// Returns whether a report is of another cell than the newest one.
     pub(super) fn has_moved(&self, hint: &RadioHint) -> bool {
         self.newest.as_ref().is_some_and(|newest| newest.info.cell != hint.info.cell)
     }
@@ -232,7 +232,7 @@ impl Estimate {
         self.left(all / settings.efficiency)
     }
 
-    /// What bypassing traffic leaves of a capacity.
+    /// Returns the part of a capacity that bypassing traffic leaves.
     fn left(&self, all: f64) -> f64 {
         all - self.passing_rate.min(MOST_PASSING * all)
     }
@@ -271,7 +271,7 @@ impl Estimate {
         self.mode = mode;
     }
 
-    /// Whether reports have been late, but not lost, for longer than a hold should last.
+    /// Returns whether reports have been late, but not lost, for longer than a hold should last.
     pub(super) fn is_late(&self, now: Time) -> bool {
         self.mode == Mode::Hold && now.since(self.late_since) > KNOWN
     }

@@ -9,7 +9,7 @@ use super::settings::{Accounting, Profile, RanRttMin, Settings, Slack, WindowRul
 const RTT_GAIN: u64 = 8;
 /// Decay per round of the largest arrival rate, which bounds the backlog while the radio is unknown. Ours.
 const FORGET: f64 = 1.0 / 8.0;
-/// That bound, over the BDP on the server's side: as Linux sizes a receive buffer (`tcp_rcv_space_adjust`).
+/// The bound of the open window over the BDP on the server's side: as Linux sizes a receive buffer (`tcp_rcv_space_adjust`).
 const OPEN_BDPS: f64 = 2.0;
 /// Largest smoothed minimum over the smallest RTT, where it is bounded. Ours.
 const BOUND: (u64, u64) = (3, 2);
@@ -252,7 +252,7 @@ impl Flow {
         settings.headroom * window + f64::from(settings.spare) * self.mss
     }
 
-    /// What the server may have in flight, in bytes: the window with its headroom, limited by the backlog.
+    /// Returns the bytes that the server may have in flight: the window with its headroom, limited by the backlog.
     pub(super) fn open(&self, settings: &Settings) -> f64 {
         if self.closed { 0.0 } else { self.wanted(settings).min(self.room(settings)) }
     }
@@ -348,7 +348,7 @@ impl Flow {
         settings.caps.flow.max(Bytes::new((OPEN_BDPS * bdp) as u64))
     }
 
-    /// Whether the backlog reduces the window.
+    /// Returns whether the backlog reduces the window.
     pub(super) fn is_tight(&self, settings: &Settings) -> bool {
         self.room(settings) < self.wanted(settings)
     }
@@ -496,7 +496,7 @@ impl Flow {
         let mut passed = self.rate >= settings.theta * self.expected;
         if settings.profile == Profile::Field && !passed {
             passed = self.rate * rtt >= whole_segments(window, self.mss);
-            // That a closed window was not filled says nothing about the server.
+            // A closed window that was not filled says nothing about the server.
             if !passed && (self.pinched || self.pinched_before) {
                 return;
             }
@@ -538,7 +538,7 @@ fn whole_segments(window: f64, mss: f64) -> f64 {
     sent.saturating_sub(1).max(1) as f64 * mss * (1.0 - 1e-6)
 }
 
-/// How often `from` must be doubled to reach `to`: log2 of their quotient, rounded up, at least 0.
+/// Returns how often `from` must be doubled to reach `to`: log2 of their quotient, rounded up, at least 0.
 fn doublings(from: f64, to: f64) -> u32 {
     let mut reached = from.max(1.0);
     let mut count = 0;

@@ -27,7 +27,7 @@ const MOST_SETTLING: Span = Span::from_millis(300);
 /// Rate of a probe over the reported one; the whole probe adds at least this many segments, the initial window of TCP (RFC 6928).
 const GAIN: f64 = 1.5;
 const SEGMENTS: f64 = 10.0;
-/// What servers may send after a probe that did not find more, over what they otherwise might, for as long as the probe took, so
+/// The share of their usual windows that servers may send after a probe that found no more, for as long as the probe took, so
 /// that the excess does not stay queued in the proxy.
 const GIVE_BACK: f64 = 2.0 - GAIN;
 /// Acknowledged over reported bytes that count as clearly more, plus this many segments.
@@ -285,7 +285,7 @@ impl Guard {
         (self.found, self.found_acked, self.found_promised, self.reports) = (0, 0, 0.0, 0);
     }
 
-    /// Whether reports agree with what was acknowledged while the user was passed through.
+    /// Returns whether reports agree with what was acknowledged while the user was passed through.
     fn look_again(&mut self, now: Time) -> Outcome {
         let agreeing = self.agreeing();
         let rate = self.acked as f64 / agreeing.as_secs_f64();

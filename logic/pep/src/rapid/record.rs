@@ -6,7 +6,7 @@ use super::FlowId;
 
 /// Observes the decisions. `()` ignores them; an `Option` forwards them if it holds an observer.
 pub trait Observer {
-    /// Whether it observes anything; if not, no records are made.
+    /// Returns whether it observes anything; if not, no records are made.
     fn listens(&self) -> bool {
         true
     }
@@ -51,7 +51,7 @@ impl<O: Observer> Observer for Option<O> {
     }
 }
 
-/// What is known of a user's radio, by the age of the newest report.
+/// The state of knowledge of a user's radio, by the age of the newest report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// At most three reporting periods or 100 ms old, whichever is longer.

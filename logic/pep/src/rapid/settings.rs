@@ -21,7 +21,7 @@ pub struct Settings {
     pub theta: f64,
     /// Weight of the previous mean in the mean arrival rate (Diarra 2022, equation 5.9: 1/8; the authors' code: 0.4).
     pub alpha: f64,
-    /// Which RTT sets the window on the server's side, and which window is used on the user's side.
+    /// The RTT that sets the window on the server's side, and the window on the user's side.
     pub window: WindowRule,
     /// Bound on a flow's bytes in flight from the server plus its backlog, as a multiple of its allocated window, with `spare`
     /// segments on top. Ours: servers send whole segments in bursts, and their data arrive an RTT after the capacity that they were
@@ -131,7 +131,7 @@ pub enum RanRttMin {
     Plain,
 }
 
-/// Which RTT sets the window on the server's side, and which window is used on the user's side.
+/// The RTT that sets the window on the server's side, and the window on the user's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowRule {
     /// The text (Diarra 2022, 5.2.3): the smallest RTT to the server; on the user's side, the same rate times the smallest RTT to
@@ -285,7 +285,7 @@ impl Default for Settings {
 pub struct WrongSetting {
     /// Its name.
     pub name: &'static str,
-    /// What was expected.
+    /// The form expected.
     pub expected: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! How a user's bandwidth is shared among its flows (Diarra 2022, equations 5.4, 5.10 to 5.13).
+//! Shares a user's bandwidth among its flows (Diarra 2022, equations 5.4, 5.10 to 5.13).
 //!
 //! The windows are a function of the capacity and of the flows' categories alone; the order in which flows came or were judged does
 //! not matter.

@@ -222,7 +222,7 @@ impl Layout {
         Some((found.mcs, found.size, mean / f64::from(found.size.bits().max(1))))
     }
 
-    /// Those of `units` that data may use in this slot.
+    /// Returns those of `units` that data may use in this slot.
     #[inline]
     pub fn for_data(&self, slot: u64, units: Units) -> Units {
         self.elements.as_ref().map_or(units, |elements| units.minus(elements.taken(slot)))
@@ -308,12 +308,12 @@ impl Layout {
         if far > 8.0 { 0.0 } else { curve.bler(sinr_db) }
     }
 
-    /// Whether errors depend on the SINR.
+    /// Returns whether errors depend on the SINR.
     pub fn needs_sinr(&self) -> bool {
         !matches!(self.errors, Errors::Fixed(_))
     }
 
-    /// Whether the MCS depends on the channel.
+    /// Returns whether the MCS depends on the channel.
     pub fn needs_cqi(&self) -> bool {
         self.fixed.is_none()
     }

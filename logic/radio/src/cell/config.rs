@@ -24,15 +24,15 @@ pub(super) const MOST_GROUPS: usize = 32;
 pub struct CellConfig {
     /// The air interface.
     pub air: Air,
-    /// Where the base station is, and the channel between it and its users.
+    /// The position of the base station, and the channel between it and its users.
     pub channel: ChannelConfig,
     /// Mapping from SINR to MCS, and to block errors.
     pub adaptation: AdaptationConfig,
     /// HARQ of both directions.
     pub harq: Both<HarqConfig>,
-    /// Which users are served in the downlink. In the uplink users share equally.
+    /// The rule that picks the users served in the downlink. In the uplink users share equally.
     pub policy: Policy,
-    /// How much a served user gets.
+    /// The rule for the share of a served user.
     pub alloc: Alloc,
     /// Share of the slots in which new data is sent downlink: above 0, at most 1. OpenAirInterface's cells reach 0.85
     /// of the rate that their grants imply.
@@ -95,7 +95,7 @@ pub enum Division {
     Symbols,
 }
 
-/// How much of the downlink LTE's control and broadcast channels take.
+/// The share of the downlink that LTE's control and broadcast channels take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlChannels {
     /// Nothing: a block has the size of the standard's table in each subframe, as in ns-3.
@@ -127,13 +127,13 @@ impl ControlChannels {
 /// The radio channel of all users of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelConfig {
-    /// Where the base station is.
+    /// Position of the base station.
     pub position: Position,
     /// Carriers; the same one for both directions if they share it.
     pub carrier: Both<Carrier>,
     /// Path loss.
     pub loss: PathLoss,
-    /// Which users have line of sight to the base station.
+    /// The users with line of sight to the base station.
     pub sight: Sight,
     /// Shadowing.
     pub shadowing: Option<Shadowing>,
@@ -236,7 +236,7 @@ impl OuterLoop {
 /// A user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserConfig {
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// Its radio conditions from a file, in place of path loss and shadowing, and the offset at which this user starts in it.
     pub recording: Option<(Arc<Recording>, ranpace_units::Span)>,
@@ -244,7 +244,7 @@ pub struct UserConfig {
     pub bearers: Vec<BearerConfig>,
 }
 
-/// Where a user is.
+/// The place of a user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
     /// It stays here.
@@ -264,7 +264,7 @@ pub enum CellError {
     /// A value out of its range.
     #[error("{what}: expected {expected}, found {found}")]
     Value {
-        /// Which value.
+        /// The name of the value.
         what: &'static str,
         /// Its valid range.
         expected: &'static str,
@@ -294,7 +294,7 @@ pub enum CellError {
 pub const MOST_USERS: usize = 65_523;
 
 impl CellConfig {
-    /// Whether new data may be sent downlink in this slot. A share [`Self::usable_slots`] of all slots is usable: those in which
+    /// Returns whether new data may be sent downlink in this slot. A share [`Self::usable_slots`] of all slots is usable: those in which
     /// the running count of usable slots increases.
     pub fn is_usable(&self, slot: u64) -> bool {
         let count = |slot: u64| libm::floor(slot as f64 * self.usable_slots);

@@ -469,7 +469,7 @@ impl<P: Packet> Cell<P> {
 /// A user's channel at an instant, for a grant of the whole band.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
-    /// Where the user is.
+    /// Position of the user.
     pub position: crate::channel::Position,
     /// Path loss in dB.
     pub loss_db: f64,

@@ -58,7 +58,7 @@ impl<P: Packet> UeContext<P> {
         Some(takes(block))
     }
 
-    /// Whether a HARQ process is free for a new uplink block in slot `target`, beside those already granted.
+    /// Returns whether a HARQ process is free for a new uplink block in slot `target`, beside those already granted.
     pub fn has_process(&self, target: u64) -> bool {
         let granted = self.grants.iter().filter(|grant| grant.again.is_none()).count();
         self.harq.uplink.count_free(target) > granted

@@ -9,7 +9,7 @@ use super::air::Layout;
 use super::{Cell, CellConfig, Listener, UeContext};
 use crate::channel::CqiScale;
 
-/// Which reports are wanted.
+/// The reports that are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellSubscription {
     /// Slots between two reports; 0 counts as 1. A report describes its own slot only: with more than one, the grants in
@@ -113,7 +113,7 @@ impl<P: Packet> Cell<P> {
 }
 
 impl<P: Packet> Cell<P> {
-    /// What a report would say of a user now, for occasional readers; it shows the latest grants, however old they
+    /// Returns the report on a user as of now, for occasional readers; it shows the latest grants, however old they
     /// are. `None` if there is no such user.
     pub fn snapshot(&mut self, now: Time, user: u32) -> Option<UserReport> {
         let slot = self.layout.frame.slot_at(now);

@@ -12,7 +12,7 @@ use super::ue_context::UserObserver;
 use crate::channel::{Mobility, RandomWalk};
 use crate::rlc::User;
 
-/// What a user keeps when it moves from cell to cell: its bearers with their queues, and its position.
+/// The state that a user keeps when it moves from cell to cell: its bearers with their queues, and its position.
 pub struct Subscriber<P> {
     pub(super) id: u32,
     pub(super) config: UserConfig,

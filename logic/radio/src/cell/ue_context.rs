@@ -86,7 +86,7 @@ impl<P: Packet> UeContext<P> {
         Draw { error: uniform(self.seed, place), misreading: uniform(self.seed, place + 1) }
     }
 
-    /// Whether the user decodes the control channels of this slot, at these SINRs over the band. A single draw per slot, since
+    /// Returns whether the user decodes the control channels of this slot, at these SINRs over the band. A single draw per slot, since
     /// they are lost for both directions together.
     pub fn hears(&self, layout: &Layout, slot: u64, sinrs: &Sinrs) -> bool {
         // Nothing is lost above -1 dB, and the effective SINR is at least the worst one.
@@ -164,7 +164,7 @@ impl<P: Packet> UeContext<P> {
         }
     }
 
-    /// Whether nothing can happen until a packet arrives for it or from it.
+    /// Returns whether nothing can happen until a packet arrives for it or from it.
     pub fn is_idle(&self, slot: u64) -> bool {
         let quiet = |direction| {
             self.rlc.next_deadline(direction) == Time::MAX

@@ -333,7 +333,7 @@ impl<P: Packet> UeContext<P> {
         }
     }
 
-    /// Whether a part has a group that is certainly too poor, where the worst group decides.
+    /// Returns whether a part has a group that is certainly too poor, where the worst group decides.
     fn is_hopeless(
         &self,
         layout: &Layout,
@@ -387,7 +387,7 @@ impl<P: Packet> UeContext<P> {
         if lena { lena_uplink_cqi(sinr) } else { scale.cqi(sinr) }
     }
 
-    /// Whether the user receives a grant in this slot. A user whose SINR without fading exceeds 30 dB always does (ours): this
+    /// Returns whether the user receives a grant in this slot. A user whose SINR without fading exceeds 30 dB always does (ours): this
     /// misses only fades of the whole band by 31 dB.
     fn hears_grant(&mut self, layout: &Layout, slot: u64) -> bool {
         let Channel { path, site, .. } = &mut self.channel.downlink;

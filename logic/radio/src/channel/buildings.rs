@@ -33,7 +33,7 @@ impl Blockage {
         found
     }
 
-    /// Whether the line meets no building.
+    /// Returns whether the line meets no building.
     pub const fn is_clear(self) -> bool {
         self.crossed == 0
     }
@@ -50,14 +50,14 @@ impl Building {
         [self.x_m, self.y_m, [0.0, self.height_m]]
     }
 
-    /// Whether the point is inside, or on a wall.
+    /// Returns whether the point is inside, or on a wall.
     pub fn contains(&self, at: Position) -> bool {
         let [x, y, z] = self.sides();
         let inside = |[low, high]: [f64; 2], value: f64| low <= value && value <= high;
         inside(x, at.x) && inside(y, at.y) && inside(z, at.z)
     }
 
-    /// Whether the straight line between the points meets the building, or touches its wall.
+    /// Returns whether the straight line between the points meets the building, or touches its wall.
     pub fn crosses(&self, a: Position, b: Position) -> bool {
         // Fractions of the line at which it enters and leaves the slab of each axis.
         let (mut enters, mut leaves) = (0.0_f64, 1.0_f64);

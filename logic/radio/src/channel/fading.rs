@@ -116,7 +116,7 @@ pub struct Fading {
     arch: Arch,
 }
 
-/// Where one user's taps start on the rings: the only state of its fading (216 bytes).
+/// The points on the rings at which one user's taps start: the only state of its fading (216 bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FadingUser([Reading; RINGS]);
 

@@ -7,7 +7,7 @@ use ranpace_units::{Span, Time};
 use super::recording::{Kind, Row, SECONDS, numbered};
 use super::{Motion, Position, RandomWalk, RecordingError};
 
-/// How a user moves.
+/// The movement of a user.
 #[derive(Clone, Debug)]
 pub enum Mobility {
     /// It stays here.
@@ -57,13 +57,13 @@ pub enum TrajectoryError {
     /// Time runs backwards.
     #[error("point {point}: time must not decrease")]
     Decreasing {
-        /// Which point, from 1.
+        /// Number of the point, from 1.
         point: usize,
     },
     /// A coordinate that is infinite or not a number.
     #[error("point {point}: expected finite metres, found {found:?}")]
     NotFinite {
-        /// Which point, from 1.
+        /// Number of the point, from 1.
         point: usize,
         /// The point found.
         found: Position,

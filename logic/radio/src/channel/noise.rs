@@ -14,7 +14,7 @@ const THERMAL_DBM_HZ: f64 = -174.0;
 pub struct NoiseSource {
     /// Power in dBm at the receiver, in one PRB.
     pub prb_dbm: f64,
-    /// How long it is on in each period; [`Span::MAX`] for always.
+    /// The time for which it is on in each period; [`Span::MAX`] for always.
     pub on: Span,
     /// Length of a period.
     pub period: Span,
@@ -28,7 +28,7 @@ impl NoiseSource {
     pub const fn steady(prb_dbm: f64) -> Self {
         Self { prb_dbm, on: Span::MAX, period: Span::MAX, random: false }
     }
-    /// Whether it is on now, at a receiver with this seed.
+    /// Returns whether it is on now, at a receiver with this seed.
     pub fn is_on(&self, now: Time, seed: u64) -> bool {
         if !self.random {
             return now.since(Time::ZERO) % self.period < self.on;

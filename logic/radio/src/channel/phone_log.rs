@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_their_line() {
         for (rows, error) in [
             (
                 vec!["2019.12.31_23.59.57,0,LTE,-90,30.0,15"],

@@ -16,7 +16,7 @@ pub struct Position {
 /// Position and movement of a user at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
-    /// Where it is.
+    /// Its position.
     pub position: Position,
     /// Its speed in m/s.
     pub speed_m_s: f64,

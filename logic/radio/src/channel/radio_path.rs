@@ -16,7 +16,7 @@ use super::{
     Position, Receiver, RecordedFading, Recording, Shadowing, Transmitter, shadowing, umi_clear_probability,
 };
 
-/// How long path loss, shadowing and blockage are constant: 10 ms, in which a car moves 30 cm. Ours.
+/// Path loss, shadowing and blockage are constant for this long: 10 ms, in which a car moves 30 cm. Ours.
 pub const GRAIN: Span = Span::from_millis(10);
 
 /// Whether users have line of sight to the base station.
@@ -26,7 +26,7 @@ pub enum Sight {
     Clear,
     /// None does.
     Blocked,
-    /// Those without a building in between.
+    /// Users without a building between them and the base station.
     Buildings(Arc<[Building]>),
     /// With the probability of a street canyon ([`umi_clear_probability`]), drawn anew every 50 m travelled.
     Chance,
@@ -66,10 +66,10 @@ pub enum Fast {
     Recorded(Arc<RecordedFading>),
 }
 
-/// What all users of a carrier share in one direction.
+/// The state that all users of a carrier share in one direction.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Where the base station is.
+    /// Position of the base station.
     pub position: Position,
     /// The carrier.
     pub carrier: Carrier,
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_look_finds_does_not_depend_on_looks_before() {
+    fn readings_do_not_depend_on_earlier_readings() {
         let site = Site {
             average: Average::Distance {
                 loss: PathLoss::UmiStreetCanyon,

@@ -47,7 +47,7 @@ pub enum RecordingError {
     /// A cell's value is not valid in its column.
     #[error("line {line}: expected {expected}, found {found:?}")]
     Cell {
-        /// Which line, from 1.
+        /// The line, from 1.
         line: usize,
         /// Valid values of the column.
         expected: &'static str,
@@ -57,7 +57,7 @@ pub enum RecordingError {
     /// Time runs backwards.
     #[error("line {line}: time must rise (are two recordings joined?)")]
     NotRising {
-        /// Which line, from 1.
+        /// The line, from 1.
         line: usize,
     },
     /// There is nothing to replay.
@@ -165,7 +165,7 @@ pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines())
 }
 
-/// What a column holds: its description in messages, and its range. Values beyond are no measurements, such as the 2147483647
+/// The kind of a column: its description in messages, and its range. Values beyond are no measurements, such as the 2147483647
 /// that some phones write for unknown values.
 pub(crate) type Kind = (&'static str, RangeInclusive<f64>);
 
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_their_line() {
         for (text, error) in [
             ("", "expected one row or more, found none"),
             ("time_s,sinr_db\n", "expected one row or more with a value, found none"),

@@ -35,7 +35,7 @@ impl Shadowing {
     }
 }
 
-/// Whether a user has line of sight after travelling `travelled_m` metres, given its probability.
+/// Returns whether a user has line of sight after travelling `travelled_m` metres, given its probability.
 pub(crate) fn in_sight(seed: u64, travelled_m: f64, probability: f64) -> bool {
     let index = stretch(travelled_m, SIGHT_STRETCH_M);
     random::unit(&mut random::at(seed, Purpose::Sight, index)) < probability
@@ -51,7 +51,7 @@ fn stretch(travelled_m: f64, stretch_m: f64) -> u64 {
 pub struct Flicker {
     /// Standard deviation in dB.
     pub deviation_db: f64,
-    /// How long a value holds.
+    /// The time for which a value holds.
     pub every: Span,
 }
 

@@ -36,7 +36,7 @@ impl GainRecord {
         below as f64 / self.gains.len() as f64
     }
 
-    /// How often the gain rises through this power, per wavelength, which is per period of the Doppler frequency.
+    /// Returns how often the gain rises through this power, per wavelength, which is per period of the Doppler frequency.
     pub fn crossings(&self, power: f64) -> f64 {
         let rises = |pair: &&[f32]| f64::from(pair[0]) < power && f64::from(pair[1]) >= power;
         let crossings = self.gains.windows(2).filter(rises).count();
@@ -49,7 +49,7 @@ pub fn rayleigh_below(power: f64) -> f64 {
     1.0 - libm::exp(-power)
 }
 
-/// How often a Rayleigh process rises through the power rho^2 per period of the Doppler frequency: sqrt(2 pi) rho exp(-rho^2);
+/// Returns how often a Rayleigh process rises through the power rho^2 per period of the Doppler frequency: sqrt(2 pi) rho exp(-rho^2);
 /// Jakes 1974, section 1.3.4.
 pub fn rayleigh_crossings(power: f64) -> f64 {
     (TAU * power).sqrt() * libm::exp(-power)

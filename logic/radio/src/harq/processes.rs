@@ -140,7 +140,7 @@ impl<T> Harq<T> {
         (self.free != 0).then(|| Process(self.free.trailing_zeros() as u8))
     }
 
-    /// Whether a new block can be sent in this TTI.
+    /// Returns whether a new block can be sent in this TTI.
     #[inline]
     pub fn is_free(&mut self, tti: u64) -> bool {
         self.free(tti).is_some()
@@ -166,7 +166,7 @@ impl<T> Harq<T> {
         Processes(Processes(self.waiting).filter(is_due).fold(0, |bits, process| bits | 1 << process.0))
     }
 
-    /// Whether any process must retransmit, now or later.
+    /// Returns whether any process must retransmit, now or later.
     #[inline]
     pub fn must_repeat(&self) -> bool {
         self.waiting != 0
@@ -286,7 +286,7 @@ impl<T> Harq<T> {
         self.outcomes.front().map(|outcome| outcome.0)
     }
 
-    /// Whether no block is under way or about to leave.
+    /// Returns whether no block is under way or about to leave.
     pub fn is_idle(&self) -> bool {
         self.waiting == 0 && self.outcomes.is_empty()
     }

@@ -85,7 +85,7 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// Whether blocks are granted for unacknowledged data.
+    /// Returns whether blocks are granted for unacknowledged data.
     #[inline]
     pub fn claims(&self) -> bool {
         self.claim.is_on()
@@ -166,7 +166,7 @@ impl<P: Packet> Am<P> {
         Some(Pdu { sn, from, to: end, size: headers + len, kind: Kind::Data { poll, again: true } })
     }
 
-    /// Whether the PDU just built polls for a report; clause 5.2.2.1.
+    /// Returns whether the PDU just built polls for a report; clause 5.2.2.1.
     fn poll(&mut self, now: Time) -> bool {
         let poll = self.poll_now
             || self.is_quiet()
@@ -180,7 +180,7 @@ impl<P: Packet> Am<P> {
         poll
     }
 
-    /// Whether nothing can be sent now.
+    /// Returns whether nothing can be sent now.
     fn is_quiet(&self) -> bool {
         self.again.is_empty() && (self.stream.is_empty() || self.is_stalled())
     }
@@ -193,7 +193,7 @@ impl<P: Packet> Am<P> {
         }
     }
 
-    /// Whether the window is full.
+    /// Returns whether the window is full.
     #[inline]
     fn is_stalled(&self) -> bool {
         self.records.ring.len() as u64 >= u64::from(self.timers.window.max(1))

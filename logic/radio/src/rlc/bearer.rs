@@ -153,7 +153,7 @@ impl<P: Packet> Bearer<P> {
         if status_due > now { wanted } else { wanted + self.channel(back(direction)).status_wanted(now) }
     }
 
-    /// Whether blocks of this direction are granted for unacknowledged data.
+    /// Returns whether blocks of this direction are granted for unacknowledged data.
     #[inline]
     pub fn claims(&self, direction: Direction) -> bool {
         self.channel(direction).claims()
@@ -165,7 +165,7 @@ impl<P: Packet> Bearer<P> {
         self.outlook(direction, |outlook| outlook.to_be_sent)
     }
 
-    /// How long the packet with the next new byte of this direction has waited; zero if there is none.
+    /// Returns how long the packet with the next new byte of this direction has waited; zero if there is none.
     #[inline]
     pub fn head_of_line_delay(&self, now: Time, direction: Direction) -> Span {
         self.outlook(direction, |outlook| {

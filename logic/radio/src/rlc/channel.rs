@@ -61,7 +61,7 @@ impl<P: Packet> Channel<P> {
             am.report_backlog(now);
         }
     }
-    /// Whether unacknowledged data counts as waiting.
+    /// Returns whether unacknowledged data counts as waiting.
     #[inline]
     pub fn claims(&self) -> bool {
         match self {
@@ -138,7 +138,7 @@ impl<P: Packet> Channel<P> {
     pub fn waiting(&self) -> Bytes {
         each!(self, channel => channel.waiting())
     }
-    /// How long the packet with the next new byte has waited; zero if there is none.
+    /// Returns how long the packet with the next new byte has waited; zero if there is none.
     pub fn head_of_line_delay(&self, now: Time) -> Span {
         each!(self, channel => channel.head_of_line_delay(now))
     }

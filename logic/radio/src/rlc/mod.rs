@@ -103,7 +103,7 @@ impl<P, O: Observer<P> + ?Sized> Observer<P> for &mut O {
     }
 }
 
-/// What a transport block carries of a channel: a handle that must be returned once.
+/// The part of a channel that a transport block carries: a handle that must be returned once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pdu {
     pub(crate) sn: u64,
@@ -134,11 +134,11 @@ impl Pdu {
     pub fn payload(&self) -> Bytes {
         Bytes::new(self.to.saturating_sub(self.from).into())
     }
-    /// Whether it is a status report, about the other direction.
+    /// Returns whether it is a status report, about the other direction.
     pub fn is_status(&self) -> bool {
         self.kind == Kind::Status
     }
-    /// Whether it is an RLC retransmission.
+    /// Returns whether it is an RLC retransmission.
     pub fn is_retransmission(&self) -> bool {
         matches!(self.kind, Kind::Data { again: true, .. })
     }

@@ -203,7 +203,7 @@ impl Receiver {
                 if record.partial { parts -= 1 } else { whole -= 1 }
             }
             if report.missing.len() < count {
-                // What is left out of this PDU is not acknowledged, and will be reported another time.
+                // Sequence numbers that do not fit into this PDU are not acknowledged, and will be reported another time.
                 report.ack = if report.missing.len() > begin { sn + 1 } else { sn };
                 break;
             }

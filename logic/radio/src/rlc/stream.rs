@@ -202,7 +202,7 @@ impl<P: Packet> Stream<P> {
         sdu.map_or(position + 1, |sdu| sdu.end)
     }
 
-    /// Whether there is no new data to send.
+    /// Returns whether there is no new data to send.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.next == self.end && self.buffer.packets() == 0

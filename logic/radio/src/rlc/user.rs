@@ -6,7 +6,7 @@ use ranpace_units::{Bytes, Span, Time};
 
 use super::{Bearer, BearerConfig, Observer, Pdu};
 
-/// What a transport block carries of a user: a PDU and its bearer.
+/// The part of a user that a transport block carries: a PDU and its bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UserPdu {
     /// Index of the bearer.
@@ -114,7 +114,7 @@ impl<P: Packet> User<P> {
         self.bearers.iter().map(|bearer| bearer.wanted(now, direction)).sum()
     }
 
-    /// Whether blocks of this direction are granted for unacknowledged data, and may thus stay empty.
+    /// Returns whether blocks of this direction are granted for unacknowledged data, and may thus stay empty.
     #[inline]
     pub fn claims(&self, direction: Direction) -> bool {
         self.bearers.iter().any(|bearer| bearer.claims(direction))

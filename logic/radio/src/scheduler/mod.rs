@@ -45,18 +45,18 @@ use round_robin::RoundRobin;
 /// Averaging window of proportional fair, in TTIs (ns-3).
 const WINDOW: f64 = 99.0;
 
-/// Which users are served.
+/// The rule that picks the users to be served.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// Those with the highest rate relative to their average.
+    /// Users with the highest rate relative to their average.
     ProportionalFair {
         /// Averaging window in TTIs; ns-3 has 99. Less than 1 counts as 1.
         window: f64,
     },
     /// All users in turn, with equal parts.
     RoundRobin,
-    /// Those with the best channel.
+    /// Users with the best channel.
     MaxCi,
 }
 
@@ -65,10 +65,10 @@ impl Policy {
     pub const PROPORTIONAL_FAIR: Self = Self::ProportionalFair { window: WINDOW };
 }
 
-/// How much the served users get; radio-model, section 7.
+/// The share of the served users; radio-model, section 7.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Alloc {
-    /// What they want, rounded up to whole units; the rest stays free.
+    /// As much as they want, rounded up to whole units; the rest stays free.
     #[default]
     Queue,
     /// Everything, whatever they want; blocks are padded (ns-3).
@@ -84,7 +84,7 @@ pub struct Candidate {
     pub wanted: u32,
 }
 
-/// What units would carry. The scheduler queries it, by index of the candidate.
+/// The capacity of units. The scheduler queries it, by index of the candidate.
 pub trait Channel {
     /// Bits that this unit alone would carry for this candidate; a unit that would carry 0 is not given to it.
     /// Where units are symbols, all are equal, and only one may be queried.
@@ -183,7 +183,7 @@ impl Scheduler {
         self.note(tti, candidates, &grants[before..]);
     }
 
-    /// Whether [`Self::allocate_looking`] applies.
+    /// Returns whether [`Self::allocate_looking`] applies.
     pub fn looks(&self) -> bool {
         let fair = matches!(self.policy, Policy::ProportionalFair { .. });
         fair && self.alloc == Alloc::Full && !self.units_are_symbols

@@ -19,7 +19,7 @@ pub(super) struct RoundRobin {
     next: u32,
     /// Candidates and their units, in the order of the cycle at the beginning of the slot.
     shares: Vec<Share>,
-    /// Those that still want units, in order of turn.
+    /// Candidates that still want units, in order of turn.
     order: Vec<u32>,
 }
 

@@ -85,7 +85,7 @@ fn two_full_buffers_have_half_each() {
 }
 
 #[test]
-fn what_a_small_source_leaves_is_the_others() {
+fn units_that_a_small_source_leaves_go_to_others() {
     // Radio-model, test P-9: 125 bytes in each TTI (1 Mbit/s) need two units of 90 bytes.
     for policy in [Policy::RoundRobin, Policy::PROPORTIONAL_FAIR] {
         for alike in [false, true] {
@@ -201,7 +201,7 @@ proptest! {
     /// Alloc::Queue, nobody has a unit more than it needs, and free units are useless to everybody who wants more. Without,
     /// no useful unit stays free.
     #[test]
-    fn what_is_granted_is_free_wanted_and_of_use(
+    fn granted_units_are_free_wanted_and_useful(
         policy in prop::sample::select(POLICIES.to_vec()),
         alloc in prop::sample::select(vec![Alloc::Queue, Alloc::Full]),
         alike in any::<bool>(),

@@ -31,12 +31,12 @@ impl Units {
         self.0.count_ones()
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether `unit` is in the set.
+    /// Returns whether `unit` is in the set.
     pub const fn contains(self, unit: u32) -> bool {
         self.0 & Self::of(unit).0 != 0
     }

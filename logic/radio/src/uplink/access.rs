@@ -179,7 +179,7 @@ impl Access {
         }
     }
 
-    /// Whether the block sent in slot `tti` must carry a report even without padding, if `left` bytes wait after it. To be called
+    /// Returns whether the block sent in slot `tti` must carry a report even without padding, if `left` bytes wait after it. To be called
     /// before the block is filled; if so, [`BSR_BYTES`] of it must stay free. A report is due if anything is left and the base
     /// station was not told of any data, the period is over, or there is no other grant (ours: otherwise the base station might
     /// not learn of newer data).

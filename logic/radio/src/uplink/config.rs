@@ -99,8 +99,8 @@ pub enum ReportLevels {
 }
 
 impl ReportLevels {
-    /// What the base station reads when this many bytes are reported: the smallest level that is not less, or the largest
-    /// level if there is none, and 0 for 0.
+    /// Returns the amount that the base station reads when this many bytes are reported: the smallest level that is not less, or
+    /// the largest level if there is none, and 0 for 0.
     pub fn read(self, bytes: u32) -> u32 {
         const LEAST: u32 = 10;
         let (most, steps) = match self {

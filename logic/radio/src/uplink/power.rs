@@ -14,7 +14,7 @@ pub const THREE_GPP_P0_DBM: f64 = -90.0;
 /// a UE would run out of power at 104 dB already, and be left with one PRB at an SINR that no MCS needs.
 pub const THREE_GPP_ALPHA: f64 = 0.8;
 
-/// How a UE sets its power.
+/// The rule by which a UE sets its power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PowerControl {
     /// TS 36.213 clause 5.1.1: P = min(P_cmax, 10 log10 M + P0 + alpha PL) on the M allocated PRBs only; the base station
@@ -46,7 +46,7 @@ impl PowerControl {
 /// The power of a UE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Power {
-    /// How it is set.
+    /// The rule by which it is set.
     pub control: PowerControl,
     /// Maximum power of the UE in dBm: P_cmax. [`PowerControl::Lena`] ignores it; see [`LENA_CAP_DBM`].
     pub most_dbm: f64,
@@ -68,7 +68,7 @@ impl Power {
         }
     }
 
-    /// How many of these PRBs a base station would allocate at this path loss in dB: with [`PowerControl::ThreeGpp`] the
+    /// Returns how many of these PRBs a base station would allocate at this path loss in dB: with [`PowerControl::ThreeGpp`] the
     /// most whose headroom is not negative, but at least one; otherwise all.
     pub fn most_prbs(&self, loss_db: f64, prbs: u16) -> u16 {
         let PowerControl::ThreeGpp { p0_dbm, alpha } = self.control else { return prbs };

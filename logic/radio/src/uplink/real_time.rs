@@ -54,7 +54,7 @@ pub enum Band {
     Rest,
 }
 
-/// Whether a DSCP means real time: EF (46), AF41 to AF43 (34, 36, 38) or CS5 (40); RFC 4594, sections 4.1 to 4.3.
+/// Returns whether a DSCP means real time: EF (46), AF41 to AF43 (34, 36, 38) or CS5 (40); RFC 4594, sections 4.1 to 4.3.
 pub const fn is_real_time_mark(dscp: u8) -> bool {
     matches!(dscp, 46 | 34 | 36 | 38 | 40)
 }
@@ -212,7 +212,7 @@ mod tests {
         bands
     }
 
-    /// How many packets of the last 2 s of 5 s had priority, and how many there were, with these gaps in ms.
+    /// Returns how many packets of the last 2 s of 5 s had priority, and how many there were, with these gaps in ms.
     fn first(bands: &mut RealTimeFirst, packet: UplinkPacket, gaps_ms: &[u64]) -> (u64, u64) {
         let (mut now, mut counts) = (Time::ZERO, (0, 0));
         for gap in gaps_ms.iter().cycle() {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fast_uneven_or_not_udp_is_the_rest() {
+    fn fast_uneven_or_other_flows_than_udp_have_no_priority() {
         let all = |packet: UplinkPacket, gaps: &[u64]| {
             let (first, of) = first(&mut bands(100), packet, gaps);
             (first > 0).then_some(first == of)

@@ -25,7 +25,7 @@ pub struct PepView<'a> {
     pub new_epoch: bool,
 }
 
-/// What the proxy's reports have covered.
+/// The ranges that the proxy's reports have covered.
 #[derive(Debug, Default)]
 pub(super) struct PepState {
     /// Everything below has been reported to the control.
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_before_a_gap_does_not_take_its_early_repair_back() {
+    fn acknowledgements_before_a_gap_do_not_undo_its_early_repair() {
         let mut sender = sending(Listener(Arc::default(), true));
         let mss = sender.mss().get();
         let view = PepView {

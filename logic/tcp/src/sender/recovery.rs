@@ -348,7 +348,7 @@ impl Sender {
         }
     }
 
-    /// Whether nothing was lost: the echo predates the first retransmission (Eifel), or nothing was retransmitted.
+    /// Returns whether nothing was lost: the echo predates the first retransmission (Eifel), or nothing was retransmitted.
     fn is_delayed_original(&self, segment: &Segment) -> bool {
         if self.undo.as_ref().is_none_or(|undo| self.una <= undo.marker) {
             return false;

@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    /// Whether the segment just sent is the last of a piece of several.
+    /// Returns whether the segment just sent is the last of a piece of several.
     fn ends_piece(&mut self, pacing: Pacing, cwnd: u64) -> bool {
         self.pacer.piece += 1;
         let full = match pacing {
@@ -238,7 +238,7 @@ impl Sender {
         self.control.on_sent(&cx, &mut self.window, &sent);
     }
 
-    /// Nothing is in flight and a segment is about to be sent: restarts the rate sampler, and decays the window after idle
+    /// Called when nothing is in flight and a segment is about to be sent: restarts the rate sampler, and decays the window after idle
     /// time (Linux `tcp_cwnd_restart`), unless the control owns it.
     fn restart(&mut self, now: Time) {
         (self.first_sent_at, self.delivered_at) = (now, now);
@@ -273,7 +273,7 @@ impl Sender {
         }
     }
 
-    /// Everything that may be sent has been: records what limited the sender, and sets the timers that depend on it.
+    /// Called when everything that may be sent has been: records what limited the sender, and sets the timers that depend on it.
     fn end_batch(&mut self, now: Time, in_flight: u64, limited: bool, waiting: bool) {
         let fresh = core::mem::take(&mut self.fresh);
         if fresh || (limited && waiting) {

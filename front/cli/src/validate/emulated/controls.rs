@@ -77,7 +77,7 @@ struct Fed {
     folder: PathBuf,
     control: Arc<Loaded>,
     users: Users,
-    /// Of the host that has the connections, among those of the topology.
+    /// Number, among the topology's hosts, of the one that has the connections.
     place: usize,
 }
 

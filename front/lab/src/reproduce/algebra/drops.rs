@@ -44,7 +44,7 @@ impl Part {
         Self { value, interval: None, neutral: 1.0 }
     }
 
-    /// Whether it is within the bounds, and its interval on the bounds' side of the neutral value. A bound on the other side of
+    /// Returns whether it is within the bounds, and its interval on the bounds' side of the neutral value. A bound on the other side of
     /// that, such as "at least 0.97 times", demands no direction, and so ignores the interval.
     pub fn holds(&self, at_least: Option<f64>, at_most: Option<f64>) -> bool {
         let ends = self.interval.unwrap_or((f64::INFINITY, f64::NEG_INFINITY));
@@ -113,7 +113,7 @@ impl Expr {
         let mut texts: Vec<String> =
             names.iter().zip(&parts).map(|(name, part)| format!("{name}{}", text(part))).collect();
         if !drops.together || parts.len() == 1 {
-            // Which of several parts is least favourable depends on the bounds, so all of them are shown.
+            // The bounds decide which of several parts is least favourable, so all of them are shown.
             let value = parts.first().map_or(f64::NAN, |part| part.value);
             let all_there = parts.iter().all(|part| part.value.is_finite());
             let measured =
@@ -125,7 +125,7 @@ impl Expr {
         Ok((Measured { value: mean.value, text: texts.join(", ") }, vec![mean]))
     }
 
-    /// What is wrong with it as a comparison over drops, if anything.
+    /// Returns the fault of it as a comparison over drops, if it has one.
     pub(super) fn wrong_drops(&self) -> Option<String> {
         let Some(compare) = &self.compare else { return Some("`drops` needs a comparison".to_owned()) };
         let counts = (self.of.len(), compare.to.of.len());

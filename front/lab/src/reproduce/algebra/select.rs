@@ -8,9 +8,9 @@ use crate::stats;
 /// The points of a term.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum At {
-    /// Those of these groups; all if empty.
+    /// The points of these groups; all if empty.
     Groups(Vec<String>),
-    /// Those where places have these values.
+    /// The points at which places have these values.
     Places(Values),
 }
 
@@ -129,7 +129,7 @@ impl Expr {
         Ok(self.take.map_or(values.clone(), |take| vec![take.of(&values)]))
     }
 
-    /// Whether it covers all flows and the whole run.
+    /// Returns whether it covers all flows and the whole run.
     fn is_whole(&self) -> bool {
         self.flows == crate::figure::Flows::All && self.window == crate::figure::Window::default()
     }

@@ -20,7 +20,7 @@ use crate::stats;
 /// The templates of a measure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Show {
-    /// Of a group.
+    /// The template of a group.
     pub group: Option<String>,
     /// Between groups.
     pub join: Option<String>,

@@ -1,4 +1,4 @@
-//! What mechanisms at the edge gain and cost, and what they lose through radio information that is late, rare, wrong, false, or
+//! Measures what mechanisms at the edge gain and cost, and what they lose through radio information that is late, rare, wrong, false, or
 //! stops. Ours: none of it is published.
 //!
 //! A **group** of flows contains those whose names are the group's, or begin with it followed by a blank or a dot. A **row** of
@@ -90,7 +90,7 @@ struct Part {
     delay_ratio: f64,
 }
 
-/// Whether a goodput and a delay, relative to the plain ones, satisfy the rule. NaN does not.
+/// Returns whether a goodput and a delay, relative to the plain ones, satisfy the rule. NaN does not.
 fn keeps(goodput: f64, delay: f64) -> bool {
     goodput >= ENOUGH || delay <= HALVED
 }
@@ -120,7 +120,7 @@ impl Fault {
     }
 }
 
-/// Whether a point is in one of these groups: the first word of its label.
+/// Returns whether a point is in one of these groups: the first word of its label.
 fn is_at(point: &str, groups: &[String]) -> bool {
     let word = point.split(' ').next().unwrap_or(point);
     groups.is_empty() || groups.iter().any(|group| group == word)

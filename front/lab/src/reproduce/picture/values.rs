@@ -54,7 +54,7 @@ pub fn of_groups(
     measured.chain(judged).collect()
 }
 
-/// How many of a figure's values, over all runs, are 1, 2, ...: one for each group, the last one with all larger values.
+/// Counts how many of a figure's values, over all runs, are 1, 2, ...: one count for each group, the last one with all larger values.
 pub fn counts(spec: &PictureSpec, series: &SeriesSpec, results: &Results) -> Vec<Value> {
     let show = series.show.or(&spec.show);
     let runs: Vec<&PlayedRun> = series.of.0.iter().flat_map(|name| runs(results, name, &show.only)).collect();
@@ -241,7 +241,7 @@ pub fn over_place(
     points.into_iter().map(|(at, values)| (at, Value::of(&values, intervals))).collect()
 }
 
-/// Whether two runs differ in nothing but their schemes' own values.
+/// Returns whether two runs differ in nothing but their schemes' own values.
 fn same_point(one: &PlayedRun, other: &PlayedRun) -> bool {
     let drop = |run: &PlayedRun, place: &str| run.places.get(place).cloned();
     one.result.seed == other.result.seed

@@ -1,5 +1,5 @@
-//! What `ranpace validate kernel` plays by both clocks: the controls of `carriers/kernel`. It was written down before anything of it was
-//! played; `docs/validate.md` has it in words.
+//! The grid of `ranpace validate kernel`: the controls of `carriers/kernel`, played by both clocks. It was written down before any
+//! of it was played; `docs/validate.md` has it in words.
 //!
 //! Delays are no whole numbers of milliseconds. Where a measured value is exactly at a threshold, an integer and a floating-point
 //! number decide differently (`docs/kernel.md`), and what jitters is never exactly there.
@@ -22,14 +22,14 @@ const ANYWHERE: [Tested; 4] = [
     Tested { name: "cdbe", text: "cdbe:report=exp" },
     Tested { name: "cdbev2", text: "cdbev2:report=exp" },
 ];
-/// Those whose receiver goes by the grants of its modem: in cells alone.
+/// Controls whose receiver follows the grants of its modem: in cells alone.
 const IN_CELLS: [Tested; 2] =
     [Tested { name: "dcic", text: "dcic:report=exp" }, Tested { name: "cqic-s", text: "cqic-s:report=exp" }];
-/// Those that go by what a modem, the edge's feed or a PEP tells the sender: in [`told`] alone.
+/// Controls that follow what a modem, the edge's feed or a PEP tells the sender: in [`told`] alone.
 const SIGMA: Tested = Tested { name: "sigma", text: "sigma" };
 const MELD: Tested = Tested { name: "cubic+meld-me", text: "cubic+meld-me" };
 const MDCC: Tested = Tested { name: "mdcc", text: "mdcc" };
-/// What the kernel has itself, at the side of a control.
+/// The kernel's own control, beside the tested one.
 const RIVAL: Tested = Tested { name: "cubic", text: "cubic" };
 /// Rates of the link, Mbit/s.
 const RATES: [u64; 3] = [5, 20, 50];

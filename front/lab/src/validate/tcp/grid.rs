@@ -16,7 +16,7 @@ const RTTS: [u64; 3] = [20, 60, 150];
 const BUFFERS: [f64; 3] = [0.5, 1.0, 4.0];
 /// One data packet out of this many is lost, in rows with losses.
 const LOSS: u64 = 200;
-/// How long each run lasts, s.
+/// Duration of each run, s.
 pub const LENGTH: u64 = 30;
 /// Runs of each row.
 pub const RUNS: u64 = 3;
@@ -161,7 +161,7 @@ fn cells() -> Vec<Row> {
     CONTROLS.map(row).to_vec()
 }
 
-/// What differs between the runs of a row is in braces.
+/// Values that differ between the runs of a row are in braces.
 pub(super) fn head() -> String {
     format!("duration = \"{LENGTH}s\"\nseed = {{run}}\nsample = \"100ms\"\n\n")
 }

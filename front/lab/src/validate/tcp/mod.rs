@@ -29,7 +29,7 @@ pub const VALID_SHARE: f64 = 0.8;
 /// Share of the judged figures of valid rows that must agree.
 pub const OK_SHARE: f64 = 0.9;
 
-/// What is compared.
+/// The subject of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grid {
     /// The simulator's reno, cubic and bbr with the kernel's.
@@ -89,13 +89,13 @@ pub trait Kernel: Sync {
     fn release(&self) -> String;
 }
 
-/// How the grid is run.
+/// The settings with which the grid is run.
 pub struct How<'a> {
-    /// What is compared.
+    /// The subject of the comparison.
     pub grid: Grid,
     /// The rows of `--quick`, once each.
     pub quick: bool,
-    /// Of these, only rows whose name has one of these words; all if there are none.
+    /// Only rows whose name has one of these words are played; all if there are none.
     pub only: &'a [String],
     /// Concurrent emulations; 0 for one more than there are cores, at most 3.
     pub side_by_side: usize,
@@ -131,13 +131,13 @@ impl Found {
         (judged.clone().filter(|ok| *ok).count(), judged.count())
     }
 
-    /// Whether enough rows are valid.
+    /// Returns whether enough rows are valid.
     pub fn is_enough(&self) -> bool {
         let played = self.valid + self.invalid.len();
         played > 0 && self.valid as f64 >= VALID_SHARE * played as f64
     }
 
-    /// Whether enough figures agree.
+    /// Returns whether enough figures agree.
     pub fn agrees(&self) -> bool {
         let (ok, judged) = self.agreeing();
         ok as f64 >= OK_SHARE * judged as f64
@@ -154,7 +154,7 @@ pub enum TcpError {
     /// There is no row of this name.
     #[error("no row has {asked:?} in its name; the rows are:\n  {names}")]
     NoRow {
-        /// What was asked for.
+        /// The part of a name that was asked for.
         asked: String,
         /// The rows there are.
         names: String,

@@ -9,7 +9,7 @@ use super::*;
 struct Fake<'a> {
     store: &'a Store,
     slow: u32,
-    /// How much more it delivers than the simulator, %.
+    /// Its excess of goodput over the simulator's, %.
     more: u64,
     played: Mutex<BTreeMap<String, u32>>,
 }

@@ -340,7 +340,7 @@ impl CdbeServer {
         (self.smallest.get() + self.shift()).max(self.params.granularity.as_secs_f64())
     }
 
-    /// Whether STARTUP's growth has ended (END).
+    /// Returns whether STARTUP's growth has ended (END).
     fn startup_over(&mut self) -> bool {
         let bandwidth = self.pipe.bandwidth.as_f64();
         if let Some(before) = self.startup_bandwidth.replace(bandwidth) {

@@ -19,7 +19,7 @@ pub const TW: Span = Span::from_millis(10);
 /// A longer gap discards the window open before it. Ours.
 const IDLE: Span = Span::SECOND;
 
-/// Which of a window's packets count.
+/// The packets of a window that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estimator {
     /// The packets after the one that opens the window, up to and including the one that closes it.

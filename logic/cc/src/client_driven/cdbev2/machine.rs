@@ -46,7 +46,7 @@ impl Mode {
         }
     }
 
-    /// Whether the state drains below the BDP.
+    /// Returns whether the state drains below the BDP.
     pub fn is_deep(self) -> bool {
         matches!(self, Self::DeepFirst | Self::DeepSecond)
     }

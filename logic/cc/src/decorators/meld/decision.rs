@@ -141,7 +141,7 @@ pub fn max_age(period: Span) -> Span {
     (period * PERIODS).max(LEAST_MAX_AGE)
 }
 
-/// Whether more was lost in an RTT than the radio explains: above 5 % of the packets, and more packets than a single block
+/// Returns whether more was lost in an RTT than the radio explains: above 5 % of the packets, and more packets than a single block
 /// abandoned by HARQ can affect, which is each packet with a byte in it. Ours; without the second condition the first lost
 /// block of any window below forty packets would count.
 pub fn is_heavy(lost: u64, delivered: u64, block: Bytes, packet: Bytes) -> bool {
@@ -150,7 +150,7 @@ pub fn is_heavy(lost: u64, delivered: u64, block: Bytes, packet: Bytes) -> bool 
     lost * 100 > (lost + delivered) * PERCENT && lost > of_one_block
 }
 
-/// Whether the queue is at 90 % or more of the buffer's limit. Ours.
+/// Returns whether the queue is at 90 % or more of the buffer's limit. Ours.
 pub fn is_near_overflow(queue: Bytes, limit: Bytes) -> bool {
     queue >= limit.scale(9, 10)
 }

@@ -12,7 +12,7 @@ const AGAIN: u8 = 8;
 /// reordering threshold (RFC 5681, RFC 9002 section 6.1.1), which the specification mentions without a number.
 const REORDERING: u64 = 3;
 
-/// Which part of the path lost a packet.
+/// The part of the path that lost a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// Before the PEP.

@@ -64,7 +64,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     Ok(Control::Other(Box::new(Mdcc::new(read_settings(options)?))))
 }
 
-/// What the options say.
+/// Reads the settings from the options.
 ///
 /// # Errors
 ///
@@ -127,7 +127,7 @@ pub struct Settings {
     pub start_cap: f64,
     /// Gain of the radio's window.
     pub a: f64,
-    /// What the gain is counted by.
+    /// The unit by which the gain is counted.
     pub count: Count,
     /// Fraction by which a loss reduces the radio's window.
     pub b: f64,

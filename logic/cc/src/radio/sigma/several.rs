@@ -94,7 +94,7 @@ fn play(text: &str, flows: u64, apart: u64, full: f64) -> Outcome {
             flows.iter().zip(&mut counted).for_each(|(flow, counted)| *counted = flow.acked);
         }
         if now >= tti {
-            // What the link sent in this TTI.
+            // The rest of `busy` is what the link sent in this TTI.
             let left = line.since(now);
             let used = (busy - left).ratio(TTI).min(1.0) * full;
             busy = left;

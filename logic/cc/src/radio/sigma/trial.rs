@@ -116,7 +116,7 @@ struct FinishedTrial {
     from: Time,
     to: Time,
     bytes: f64,
-    /// How long before `from` some of the data may have been granted.
+    /// Some of the data may have been granted up to this long before `from`.
     held: Span,
 }
 
@@ -141,7 +141,7 @@ struct Trial {
     before: f64,
 }
 
-/// Which control sets the window.
+/// The control that sets the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WindowOwner {
     /// CUBIC.
@@ -217,7 +217,7 @@ impl Trials {
         self.trial = None;
     }
 
-    /// Whether the reports may be used again.
+    /// Returns whether the reports may be used again.
     pub(super) fn is_trusted(&self, now: Time) -> bool {
         now >= self.hold_until
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::network::RadioNetwork;
 
-/// Where a packet is.
+/// The place of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum PacketState {
     Waits { size: u32 },

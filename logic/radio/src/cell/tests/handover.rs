@@ -60,7 +60,7 @@ fn go(config: Config, forward: bool) -> Heard {
 }
 
 #[test]
-fn what_is_forwarded_arrives_in_order_and_once() {
+fn forwarded_packets_arrive_in_order_and_once() {
     let told = go(Config::am(Bytes::new(1_000_000)), true);
     assert_eq!(told.dropped, []);
     assert_eq!(told.delivered.len(), 600);
@@ -74,7 +74,7 @@ fn what_is_forwarded_arrives_in_order_and_once() {
 }
 
 #[test]
-fn what_is_not_forwarded_is_lost_and_told_of() {
+fn packets_that_are_not_forwarded_are_lost_and_reported() {
     for (mode, config) in [("AM", Config::am(Bytes::new(1_000_000))), ("UM", um())] {
         let told = go(config, false);
         assert_eq!(told.delivered.len() + told.dropped.len(), 600, "{mode}");

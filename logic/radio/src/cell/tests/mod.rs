@@ -43,7 +43,7 @@ impl Packet for Datagram {
     fn mark_ce(&mut self) {}
 }
 
-/// What arrived, by user.
+/// The packets that arrived, by user.
 #[derive(Default)]
 pub(super) struct Log {
     pub bytes: Vec<[u64; 2]>,

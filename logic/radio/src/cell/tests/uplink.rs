@@ -50,7 +50,7 @@ fn power_by_the_standard_reaches_further_than_ns_3s() {
 }
 
 #[test]
-fn who_has_no_process_free_leaves_its_part_to_others() {
+fn users_without_a_free_process_leave_their_share_to_others() {
     let mut config = lte(LteBandwidth::Mhz20);
     config.harq.uplink.processes = 1;
     let mut rig = Rig::new(&config, &[standing(50.0, um()), standing(50.0, um())]);

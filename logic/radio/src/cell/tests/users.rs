@@ -33,7 +33,7 @@ fn a_silent_user_changes_nothing_for_others() {
 }
 
 #[test]
-fn who_is_silent_sleeps_and_a_cell_of_sleepers_does_nothing() {
+fn silent_users_sleep_and_a_cell_of_sleepers_does_nothing() {
     for (case, config) in frames() {
         let users: Vec<UserConfig> =
             (0..20).map(|_| standing(50.0, of_nr(Config::am(Bytes::new(1_000_000))))).collect();

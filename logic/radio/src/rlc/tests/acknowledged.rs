@@ -19,7 +19,7 @@ fn one_each(am: &mut Am<TestPacket>, log: &mut Log, packets: u64) -> Vec<Pdu> {
 }
 
 #[test]
-fn what_is_missing_is_reported_and_sent_again_in_parts() {
+fn missing_pdus_are_reported_and_resent_in_parts() {
     let (mut am, mut log) = (Am::new(&config(), 1), Log::default());
     let pdus = one_each(&mut am, &mut log, 3);
     am.on_received(ms(4), pdus[1], &mut log);
@@ -231,7 +231,7 @@ fn slower_timers_make_longer_pauses() {
 }
 
 #[test]
-fn what_is_not_acknowledged_is_claimed_until_a_block_would_hold_it() {
+fn unacknowledged_pdus_are_claimed_until_a_block_would_hold_them() {
     // ns-3 `LteRlcAm::DoReportBufferStatus`: every 20 ms and with each packet; cleared by a block as large.
     for (report, claimed) in [(Span::from_millis(20), 1002), (Span::ZERO, 0)] {
         let poll_retransmit = Span::from_secs(9);
