@@ -272,6 +272,13 @@ impl Config {
             if let Err(reason) = source.open() {
                 found.push(Located::of_entry("source", number, reason));
             }
+            if let Some(period) = source.period.filter(|period| *period >= measures.silence) {
+                let reason = format!(
+                    "expected a `period` of less than `measures.silence` ({:?}), or its users leave between two metrics; found {period:?}",
+                    measures.silence
+                );
+                found.push(Located::of_entry("source", number, reason));
+            }
         }
         if let Some(auth) = auth
             && auth.keys.is_some() == auth.jwks.is_some()
