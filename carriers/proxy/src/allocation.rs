@@ -38,7 +38,7 @@ impl Proxy {
             self.count(begun, *place);
         }
         self.rapid.on_deadline(begun);
-        self.apply_changes(begun);
+        self.apply_changes();
         // What was set for others may have changed what there is for these.
         for place in moved {
             self.apply_window(place);
@@ -83,7 +83,7 @@ impl Proxy {
     }
 
     /// Applies all decisions that have changed.
-    pub(crate) fn apply_changes(&mut self, _now: Time) {
+    pub(crate) fn apply_changes(&mut self) {
         while let Some(flow) = self.rapid.next_change() {
             let Some(place) = self.by_flow.get(flow.index()).copied() else { continue };
             if self.relays.get(place).is_some_and(|relay| relay.counted.flow == flow) {

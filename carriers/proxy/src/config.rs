@@ -16,6 +16,10 @@ const LONGEST_NAME: usize = 10;
 /// The least buffer of a flow: a window below it would not hold the first data of a server (RFC 6928).
 const LEAST_BUFFER: Bytes = Bytes::new(16 << 10);
 
+/// What may wait of a connection before its rate is known: more than the sockets and a pipe hold at a time, or else a fast path is
+/// throttled. Ours.
+const OPEN_BUFFER: Bytes = Bytes::new(512 << 10);
+
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -427,6 +431,7 @@ impl Config {
             guard: guard.unwrap_or(of.guard),
             period: self.feed.as_ref().map_or(of.period, |feed| feed.period),
             caps: rapid::Caps {
+                flow: of.caps.flow.max(OPEN_BUFFER.min(self.limits.flow_buffer)),
                 user: self.limits.user_buffer,
                 total: self.limits.total_buffer,
                 flows: self.limits.connections as u32, // checked

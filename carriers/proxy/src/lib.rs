@@ -1,7 +1,7 @@
 //! A transparent proxy for Linux, beside the base station or behind the gateway: it splits the TCP connections of cellular users and
 //! applies RAPID ([`ranpace_pep::rapid`]) on both sides.
 //!
-//! A [`Proxy`](proxy::Proxy) is one thread. It redirects new connections of configured networks to itself ([`rules`]), connects to
+//! A [`Proxy`] is one thread. It redirects new connections of configured networks to itself ([`rules`]), connects to
 //! the server in the client's name before it accepts the client ([`opening`]), moves payload without a copy ([`relay`]), and limits
 //! the server's window and the sender towards the user by what RAPID decides ([`allocation`]). A second thread reads radio
 //! information ([`feed`]), and a third answers questions ([`control`]).

@@ -253,7 +253,7 @@ impl Proxy {
             self.end_by_reset(now, place, &error.into());
             return;
         }
-        self.apply_changes(now);
+        self.apply_changes();
         self.go(now, place);
     }
 }

@@ -444,7 +444,7 @@ impl Proxy {
                     for (user, hint) in hints {
                         self.rapid.on_radio(now, user, &hint);
                     }
-                    self.apply_changes(now);
+                    self.apply_changes();
                 }
                 News::Addresses(addresses) => self.users.on_addresses(addresses),
                 News::Trouble(why) => {

@@ -64,7 +64,7 @@ fn transfer(number: u64) {
         0 => 4_000_000 + random % 1_000_000,
         _ => random % 100_000,
     };
-    let up = if number % 3 == 0 { 1 + random % 70_001 } else { 0 };
+    let up = if number.is_multiple_of(3) { 1 + random % 70_001 } else { 0 };
     let wish = Wish { down: size, up, seed: random, reset: number % 10 == 9, v6 };
     let mut stream = TcpStream::connect((SERVER[usize::from(v6)], PORT)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -81,7 +81,7 @@ fn transfer(number: u64) {
     let mut pieces = 0;
     let came = receive(&mut stream, random, || {
         pieces += 1;
-        if number % 7 == 0 && pieces % 20 == 0 {
+        if number.is_multiple_of(7) && pieces % 20 == 0 {
             thread::sleep(Duration::from_millis(30));
         }
     });
@@ -300,8 +300,13 @@ fn the_radio_is_shared_out_while_reports_come_and_all_is_passed_on_a_second_afte
     hosts.serve();
     let table = hosts.folder.path().join("table");
     let mut cell = PlayedCell::start(&table);
-    let proxy =
-        hosts.proxy("", &format!("[sender]\ncontrol = \"pacing\"\n[feed]\norigin = \"table:{}\"\n[rapid]\nguard = false", table.display()));
+    let proxy = hosts.proxy(
+        "",
+        &format!(
+            "[sender]\ncontrol = \"pacing\"\n[feed]\norigin = \"table:{}\"\n[rapid]\nguard = false",
+            table.display()
+        ),
+    );
     let mut streams =
         [0, 1].map(|number| hosts.ask(Wish { v6: number == 1, ..Wish::download(40_000_000) }).unwrap());
     until("the user's radio is known", || proxy.shown().users.iter().any(|user| user.radio == "current"));
