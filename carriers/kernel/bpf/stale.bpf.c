@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * A control that leaves to its successor on a socket what the kernel makes of an undo whose program it has left out: a window that is an
- * old word of its stack. For tests.
+ * A control that leaves to its successor on a socket what the kernel makes of operations whose programs it has left out: a window and a
+ * threshold that are an old word of its stack. For tests.
  */
 #include "kernel.h"
 
@@ -9,6 +9,7 @@ SEC("struct_ops")
 void BPF_PROG(stale_init, struct sock *sk)
 {
     tcp_sk(sk)->snd_cwnd = 0x822028e5;
+    tcp_sk(sk)->snd_ssthresh = 0x822028e5;
 }
 
 SEC("struct_ops")

@@ -20,10 +20,12 @@ use socket2::SockRef;
 
 use rig::{Hosts, InUse, KernelLog, RECEIVER, SENDER};
 
-/// The control that leaves a window which is none.
+/// The control that leaves a window and a threshold which are none.
 const STALE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stale.bpf.o"));
 /// What it leaves.
 const NO_WINDOW: f64 = 0x8220_28e5_u32 as f64;
+/// The threshold of a connection that has had no loss (TCP_INFINITE_SSTHRESH).
+const INFINITE: f64 = 0x7fff_ffff as f64;
 /// More segments than the memory of a socket holds (tcp_wmem, 4 MB).
 const MOST: f64 = 4096.0;
 /// Rate of the link.
@@ -96,7 +98,7 @@ fn reductions_are_taken_back_to_a_window() {
 }
 
 #[test]
-fn a_window_that_is_none_is_replaced_with_the_next_acknowledgement() {
+fn a_window_and_a_threshold_that_no_control_wrote_are_replaced_with_the_next_acknowledgement() {
     let Some(_turn) = rig::ready(&[]) else { return };
     let mut object = ObjectBuilder::default().open_memory(STALE).unwrap().load().unwrap();
     let _stale = object.maps_mut().find(|map| map.name() == "stale").unwrap().attach_struct_ops().unwrap();
@@ -106,18 +108,19 @@ fn a_window_that_is_none_is_replaced_with_the_next_acknowledgement() {
         let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut peer, _) = listener.accept().unwrap();
         let local: SocketAddr = stream.local_addr().unwrap();
-        let cwnd = || {
+        let figure = |name| {
             let sockets = in_use.loaded.sockets().unwrap();
             let socket = sockets.iter().find(|socket| socket.local == local.to_string()).unwrap();
-            socket.figure("cwnd").unwrap()
+            socket.figure(name).unwrap()
         };
         SockRef::from(&stream).set_tcp_congestion(b"ranpace_stale").unwrap();
-        assert_eq!(cwnd(), NO_WINDOW, "{}", kind.name);
+        assert_eq!((figure("cwnd"), figure("ssthresh")), (NO_WINDOW, NO_WINDOW), "{}", kind.name);
         SockRef::from(&stream).set_tcp_congestion(in_use.loaded.name().as_bytes()).unwrap();
         stream.write_all(&[7; 20_000]).unwrap();
         peer.read_exact(&mut [0; 20_000]).unwrap();
         // The acknowledgement may be on its way.
-        rig::until("the window is one", || cwnd() <= MOST);
-        assert!(cwnd() >= 1.0, "{}", kind.name);
+        rig::until("the window is one", || figure("cwnd") <= MOST);
+        assert!(figure("cwnd") >= 1.0, "{}", kind.name);
+        assert!((2.0..=INFINITE).contains(&figure("ssthresh")), "{}: {}", kind.name, figure("ssthresh"));
     }
 }
