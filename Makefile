@@ -45,7 +45,8 @@ test-fast: fmt
 	$(CARGO) test --workspace --locked --lib --exclude ranpace-emulator --exclude ranpace-saturator
 	$(CARGO) test --locked --package ranpace-sim --test golden --test conservation --test physics --test recovery --test quic
 	$(CARGO) test --locked --package ranpace-scenario --tests
-	$(CARGO) test --locked --package ranpace-lab --test architecture --test docs_links --test docs_results --test recorded_verdicts
+	$(CARGO) test --locked --package ranpace-lab --test architecture --test import_cycles --test docs_figures --test docs_links --test docs_results \
+		--test recorded_verdicts
 
 fmt:
 	$(CARGO) fmt --all --check

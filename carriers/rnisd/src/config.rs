@@ -16,7 +16,7 @@ use crate::source::{Address, Lines, NamedSource, NotAnAddress, Replay, Srsran, S
 
 mod check;
 
-pub use check::{ConfigError, Fault, Faults};
+pub use check::{ConfigError, Fault, Faults, read_parts};
 
 /// A version of ETSI GS MEC 012.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]

@@ -17,9 +17,8 @@ const GROUP: usize = 16;
 /// Values buffered before they are sorted in.
 const WAITING: usize = 256;
 
-/// The histogram. The fields are in memory order: those needed for every value come first.
+/// The histogram.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
 pub struct Histogram {
     sum: u128,
     count: u64,

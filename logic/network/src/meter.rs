@@ -11,9 +11,8 @@ use crate::tap::{Tap, TapEvent};
 /// Weight of a new difference in jitter J1 (RFC 3550, 6.4.1).
 const JITTER_WEIGHT: f64 = 1.0 / 16.0;
 
-/// Figures of one flow's packets in the network. The fields are in memory order: those needed for every packet come first.
+/// Figures of one flow's packets in the network.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
 pub struct FlowMeter {
     /// Since the last row of the series.
     row_delay_sum: f64,

@@ -14,9 +14,8 @@ pub enum Direction {
     Back,
 }
 
-/// A packet in the network. The fields are in memory order: those needed for every packet come first.
+/// A packet in the network.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
 pub struct Packet {
     /// Index of its flow.
     pub flow: u32,

@@ -7,9 +7,8 @@ use ranpace_units::{Span, Time};
 
 use crate::config::{Config, RtoRule};
 
-/// Estimator state. The order of the fields is their order in memory: those for timers come last.
+/// Estimator state.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub struct Rtt {
     rule: RtoRule,
     initial_rto: Span,

@@ -11,9 +11,8 @@ use ranpace_units::Time;
 /// Index of a segment that stays valid when the deque moves.
 pub(crate) type Id = u64;
 
-/// One segment, aligned to a cache line.
+/// One segment.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
 pub(crate) struct Record {
     pub seq: u64,
     pub length: u32,
@@ -74,9 +73,8 @@ const ROOMY: usize = 4;
 /// Least capacity for records.
 const LEAST: usize = 32;
 
-/// The order of the fields is their order in memory: those needed for sending come first.
+/// The segments in flight, and what is known of each.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
 pub(crate) struct Scoreboard {
     pub sacked_out: u64,
     pub lost_out: u64,

@@ -56,10 +56,7 @@ impl SackBlocks {
 
 /// A packet. Sequence numbers are 64 bits wide, start at zero and do not wrap; the wire length is still that of the real
 /// header.
-///
-/// The order of the fields is their order in memory: those of data packets come first, those of few packets last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
 pub struct Segment {
     /// Its kind.
     pub kind: Kind,

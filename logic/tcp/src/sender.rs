@@ -70,12 +70,7 @@ pub struct SenderStats {
 }
 
 /// The sending half of a connection. See the module documentation.
-///
-/// The order of the fields is their order in memory: with a thousand connections in turn, the cost of a segment is mostly the
-/// cost of the cache lines fetched for it. Rarely used fields come first, then those for acknowledgements, and last, side by
-/// side, those for sending: a pacing timer needs only these.
 #[derive(Debug)]
-#[repr(C, align(64))]
 pub struct Sender {
     config: Config,
     /// State of recovery without SACK.
@@ -346,7 +341,7 @@ impl Sender {
         self.control.on_path_change(&cx, &mut self.window);
     }
 
-    /// Reads one field of each of the sender's own cache lines; see [`crate::prefetch`].
+    /// Reads fields all over the sender, so that its cache lines are fetched; see [`crate::prefetch`].
     #[inline]
     pub(crate) fn read_state(&self) -> u64 {
         self.high
@@ -357,7 +352,6 @@ impl Sender {
             ^ self.board.read_state()
             ^ self.config.send_buffer.get()
             ^ u64::from(self.probe_window)
-            ^ self.stats.sent
             ^ self.rtt.smoothed().as_nanos()
             ^ self.delivered
             ^ self.number

@@ -1,21 +1,19 @@
 //! `ranpace rnis serve` and `ranpace rnis check`: the server, and its configuration.
 
-use std::io::stderr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use ranpace_rnisd::config::{self, Config, ConfigError, LogFormat, LogLevel, SourceConfig};
+use ranpace_rnisd::config::{Config, ConfigError, LogFormat, LogLevel, SourceConfig};
 use ranpace_rnisd::feed;
 use ranpace_rnisd::ipnet::IpNet;
 use ranpace_rnisd::server::{ServeError, Server, allow_files, check_files};
 use ranpace_rnisd::source::NamedSource;
-use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::Failure;
-use crate::{interrupt, output};
+use crate::{interrupt, log, output};
 
 /// What faults of options are told under, where a file's name stands otherwise.
 const OPTIONS: &str = "the options";
@@ -112,26 +110,6 @@ impl From<ServeError> for Failure {
     }
 }
 
-/// Writes the log to standard error.
-fn log(to: &config::Log) {
-    let level = match to.level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-    };
-    // Where nobody reads the log, there is nobody to tell that it cannot be written.
-    let log = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(stderr)
-        .with_target(false)
-        .log_internal_errors(false);
-    match to.format {
-        LogFormat::Text => log.with_ansi(false).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
-    }
-}
-
 impl Serve {
     /// The file with the options.
     fn config(&self) -> Result<Config, ConfigError> {
@@ -171,7 +149,7 @@ impl Serve {
         // Before there is anything that a signal could interrupt. What is to be said when it stops, the log says.
         interrupt::flag();
         interrupt::at_exit(|| {});
-        log(&config.log);
+        log::to_standard_error(&config.log);
         let sources: Result<Vec<NamedSource>, String> =
             config.source.iter().map(SourceConfig::open).collect();
         let sources = sources.map_err(Failure::asked)?;

@@ -37,7 +37,7 @@ use crate::segment::{Kind, Segment};
 /// Duplicate acknowledgements that trigger a fast retransmit (RFC 5681, 3.2).
 const THRESHOLD: u64 = 3;
 
-/// State of recovery without SACK. Its size keeps the fields after it in [`Sender`] in their cache lines; a test checks this.
+/// State of recovery without SACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Duplicates {
     /// Duplicate acknowledgements since the last one that reset the count (ns-3.26 `m_dupAckCount`).

@@ -73,18 +73,6 @@ fn window(cwnd: u32) -> Config {
 }
 
 #[test]
-fn fields_of_every_segment_lie_together() {
-    // Cache lines of 64 bytes: fields from `delivered` on are for acknowledgements, `pacer` to `edge` for sending.
-    // `Duplicates` must compensate for any field added before them.
-    use core::mem::offset_of;
-    let line = |offset: usize| (offset / 64, offset % 64);
-    let (first, place) = line(offset_of!(Sender, delivered));
-    assert_eq!(place, 8);
-    assert_eq!(line(offset_of!(Sender, cwnd_limited)), (first + 2, 56));
-    assert_eq!(line(offset_of!(Sender, board)), (first + 5, 32));
-}
-
-#[test]
 fn each_event_does_what_ns_3_26_does() {
     let mut b = Bench::new(window(20), halve);
     assert_eq!(b.poll(), (20, vec![]));
