@@ -8,6 +8,8 @@ CARGO ?= cargo
 HAS_BPF := $(shell [ "$$(uname -s)" = Linux ] && command -v $${CLANG:-clang} >/dev/null && \
 	printf '\043include <gelf.h>\n\043include <zlib.h>\n' | $${CC:-cc} -E -x c - >/dev/null 2>&1 && echo yes)
 FEATURES := $(if $(HAS_BPF),--features ranpace/kernel)
+# What is checked has all features; what is installed leaves out brokers.
+CHECKED := --features ranpace/amqp $(FEATURES)
 
 # Builds, compares the default algorithms on the built-in link and in a simulated LTE cell, prints both tables and the names of the
 # reports, and says what to try next. The profile `first` builds sooner than `release`, and is a few per cent slower: Cargo.toml.
@@ -50,16 +52,16 @@ fmt:
 	$(CARGO) fmt --all --check
 
 lint:
-	$(CARGO) clippy --workspace --all-targets --locked $(FEATURES) -- --deny warnings
+	$(CARGO) clippy --workspace --all-targets --locked $(CHECKED) -- --deny warnings
 	@# The fuzz targets are a workspace of their own; is their lock file of these manifests?
 	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 
 # A link in a comment that leads nowhere is an error. With private items: heads of files link to their constants.
 doc:
-	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked $(FEATURES)
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked $(CHECKED)
 
 unit:
-	$(CARGO) test --workspace --locked --no-fail-fast $(FEATURES)
+	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED)
 
 bench:
 	$(CARGO) bench --package ranpace-benches
@@ -95,7 +97,7 @@ guide:
 MINIMUM_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 minimum-rust:
 	rustup toolchain install $(MINIMUM_RUST) --profile minimal --no-self-update
-	CARGO_TARGET_DIR=target/minimum-rust rustup run $(MINIMUM_RUST) cargo check --workspace --all-targets --locked $(FEATURES)
+	CARGO_TARGET_DIR=target/minimum-rust rustup run $(MINIMUM_RUST) cargo check --workspace --all-targets --locked $(CHECKED)
 
 # Licences, sources and duplicate versions of the packages that it is built with: deny.toml. Needs `cargo install --locked cargo-deny`, and no network.
 deny:

@@ -20,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 20] = [
+pub const TARGETS: [(&str, Target); 21] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -41,6 +41,7 @@ pub const TARGETS: [(&str, Target); 20] = [
     ("rnis_token", rnis_token),
     ("hint_lines", hint_lines),
     ("packet", packet),
+    ("tap", tap),
 ];
 
 /// Datagrams of radio information, each behind its length in a byte: each is read or refused, what was read is written as it was,
@@ -337,6 +338,27 @@ pub fn packet(data: &[u8]) {
     if data[0] >> 4 == 4 {
         assert_eq!(sum(&marked), sum(data));
     }
+}
+
+/// A copy of a packet as the tap of the Lightweight PEP reads it: segments follow each other without a gap, nothing is longer than an IP
+/// packet, and the PEP counts whatever comes.
+pub fn tap(data: &[u8]) {
+    use ranpace_pep::lightweight::{Body, Pep, PepSettings};
+    let mut pep = Pep::new(PepSettings { flows: 4, ..PepSettings::default() });
+    let (mut bytes, mut next) = (0, None);
+    let read = ranpace_tap::packet::read(data, |at, packet| {
+        bytes += packet.bytes as usize;
+        match packet.body {
+            Body::Tcp { seq, length, .. } => {
+                assert!(next.is_none_or(|next| next == seq), "the parts of a merged segment touch");
+                next = Some(seq.wrapping_add(length));
+            }
+            Body::Opaque { payload, length } => assert!(payload.len() <= length as usize),
+        }
+        pep.on_packet(at, packet);
+    });
+    // At most an IP packet, and a TCP header for each of its bytes.
+    assert!(bytes <= 65_575 * 61 && (bytes == 0 || read.is_ok()));
 }
 
 /// A trace in pieces is a trace in one piece; what was read can be written and read again; an error has a line.

@@ -48,6 +48,7 @@ void BPF_PROG(c2tcp_acked, struct sock *sk, const struct ack_sample *sample)
     struct flow flow = {};
     struct ack ack = {};
 
+    mend_window(tp);
     if (parent != PARENT_RENO)
         cubictcp_acked(sk, sample);
     if (sample->rtt_us <= 0)
@@ -80,6 +81,7 @@ void BPF_PROG(c2tcp_acked, struct sock *sk, const struct ack_sample *sample)
 SEC("struct_ops")
 void BPF_PROG(c2tcp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
+    mend_window(tcp_sk(sk));
     if (parent == PARENT_RENO)
         tcp_reno_cong_avoid(sk, ack, acked);
     else

@@ -135,6 +135,7 @@ void BPF_PROG(driven_cong_control, struct sock *sk, __u32 ack, int flag, const s
     struct event *e;
     bool is_rate;
 
+    mend_window(tp);
     if (!d) {
         /* No memory for a state: the parent's growth; driven_ssthresh reduces the window. */
         if (flag & FLAG_DATA_ACKED)

@@ -108,6 +108,7 @@ void BPF_PROG(mdcc_init, struct sock *sk)
 {
     struct domains *d;
 
+    mend_window(tcp_sk(sk));
     cubictcp_init(sk);
     d = begin_state(sk);
     if (!d || !enter(d))
@@ -136,6 +137,7 @@ void BPF_PROG(mdcc_cong_control, struct sock *sk, __u32 ack, int flag, const str
     struct mdcc_event *e;
     bool reducing;
 
+    mend_window(tp);
     if (!d) {
         /* No memory for a state: the kernel's CUBIC; mdcc_ssthresh reduces the window. */
         if (flag & FLAG_DATA_ACKED)

@@ -156,6 +156,7 @@ void BPF_PROG(meld_cong_control, struct sock *sk, __u32 ack, int flag, const str
     __u8 ca_state = ca_state_of(sk);
     int grows = FLAG_DATA_ACKED;
 
+    mend_window(tp);
     if (m && m->meld.silent) {
         grows |= FLAG_DATA_SACKED;
         /* Further losses of the episode, which the kernel does not ask about; and marks. */

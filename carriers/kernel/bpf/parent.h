@@ -62,8 +62,6 @@ static __always_inline __u32 undo_reduction(struct sock *sk, struct reduction *r
     return tcp_reno_undo_cwnd(sk);
 }
 
-/* The initial window (RFC 6928); a route may set another, which is not seen here. */
-#define INITIAL_WINDOW 10
 /* The window is halved at most so often: it is at most CWND_MAX. */
 #define MOST_HALVINGS 20
 

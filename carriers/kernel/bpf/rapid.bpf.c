@@ -104,6 +104,7 @@ void BPF_PROG(rapid_cong_control, struct sock *sk, __u32 acknowledged, int flag,
     struct flow flow = {};
     struct ack ack = {};
 
+    mend_window(tp);
     if (p) {
         flow_of(&flow, sk);
         hear(sk, p, &flow);

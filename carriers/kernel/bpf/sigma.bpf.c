@@ -186,6 +186,7 @@ void BPF_PROG(sigma_init, struct sock *sk)
     struct uplink *u, *all;
     __u32 zero = 0;
 
+    mend_window(tcp_sk(sk));
     cubictcp_init(sk);
     u = begin_state(sk);
     all = bpf_map_lookup_elem(&device, &zero);
@@ -227,6 +228,7 @@ void BPF_PROG(sigma_cong_control, struct sock *sk, __u32 ack, int flag, const st
     struct uplink *u = state_of(sk);
     struct sigma_event *e;
 
+    mend_window(tp);
     if (!u) {
         /* No memory for a state: the parent's growth; sigma_ssthresh reduces the window. */
         parent_acked(sk, 0, ack, flag, rs);

@@ -46,6 +46,23 @@ static __always_inline void set_cwnd(struct tcp_sock *tp, __u32 cwnd)
     tp->snd_cwnd = cwnd ? cwnd : 1;
 }
 
+/* The initial window (RFC 6928); a route may set another, which is not seen here. */
+#define INITIAL_WINDOW 10
+
+/* Replaces a window and a threshold that no control writes. A kernel that leaves programs out at times takes what lies on its stack for what
+ * `undo_cwnd` and `ssthresh` did not return (docs/kernel.md). The window becomes the one of before the reduction, which an undo brings
+ * back, and the threshold CUBIC's for that window.
+ */
+static __always_inline void mend_window(struct tcp_sock *tp)
+{
+    __u32 before = tp->prior_cwnd - 1 < CWND_MAX ? tp->prior_cwnd : INITIAL_WINDOW;
+
+    if (tp->snd_cwnd - 1 >= CWND_MAX)
+        set_cwnd(tp, before);
+    if (tp->snd_ssthresh > FLOW_NO_SSTHRESH)
+        tp->snd_ssthresh = max_u32(before * 7 / 10, 2);
+}
+
 /* The socket as arithmetic sees it at this time, ns. */
 static __always_inline void flow_at(struct flow *flow, struct sock *sk, __u64 now)
 {

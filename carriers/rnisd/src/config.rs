@@ -16,7 +16,7 @@ use crate::source::{Address, Lines, NamedSource, NotAnAddress, Replay, Srsran, S
 
 mod check;
 
-pub use check::{ConfigError, Fault, Faults};
+pub use check::{ConfigError, Fault, Faults, read_parts};
 
 /// A version of ETSI GS MEC 012.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
@@ -379,18 +379,22 @@ impl Default for Subscriptions {
     }
 }
 
-/// Measures of layer 2.
+/// Measures of layer 2, and how long users count as present.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Measures {
     /// Interval over which they are averaged.
     #[serde(deserialize_with = "time")]
     pub period: Duration,
+    /// The users of a cell have left after so long in which nothing came of it: its source is not connected, or its slots have
+    /// stopped.
+    #[serde(deserialize_with = "time")]
+    pub silence: Duration,
 }
 
 impl Default for Measures {
     fn default() -> Self {
-        Self { period: Duration::from_secs(1) }
+        Self { period: Duration::from_secs(1), silence: Duration::from_secs(10) }
     }
 }
 

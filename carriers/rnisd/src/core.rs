@@ -19,8 +19,9 @@ use crate::deliver::guard::Guard;
 use crate::feed_port::{FeedPort, FeedRefused, FeedScope};
 use crate::metrics::{Metrics, Outcome, SourceLabels};
 use crate::queue::{Change, Queue};
+use crate::registry::Registry;
 use crate::source::{Counters, Update};
-use crate::state::{Happened, Registry, State};
+use crate::state::{Happened, State};
 use crate::store::{Kept, Loaded, Store, StoreError};
 use crate::subscriptions::{Delivery, Entry, Subscriptions, Wanted, WantedError};
 use crate::viewer::Viewer;
@@ -297,12 +298,17 @@ impl Core {
             return;
         };
         self.metrics.updates.get_or_create(name).inc();
+        self.apply(source, &update);
+    }
+
+    /// An update in the server's numbers.
+    fn apply(&self, source: usize, update: &Update) {
         if let Some(feed) = self.feed().as_mut() {
-            feed.on_update(&update);
+            feed.on_update(update);
         }
         let mut happened = Vec::new();
-        self.state().on_update(source, &update, &mut happened);
-        match &update {
+        self.state().on_update(source, update, self.now(), &mut happened);
+        match update {
             Update::Slot(slot) => {
                 let late = self.subscriptions.on_slot(slot);
                 self.metrics.deliver(Outcome::Dropped, late);
@@ -338,6 +344,10 @@ impl Core {
     /// What a subscription to the feed covers.
     pub fn scope(&self, entry: &Entry) -> FeedScope {
         let Some(of) = entry.records() else { return FeedScope::default() };
+        // Nothing depends on the users that are known, and no record has to be looked for among them.
+        if of.associate_id.is_empty() && of.ecgi.is_empty() && entry.viewer == Viewer::default() {
+            return FeedScope::default();
+        }
         let (users, cells) = self.state().scope(&entry.viewer, &of.associate_id, &of.ecgi);
         FeedScope { users: Some(users), cells: (!of.ecgi.is_empty()).then_some(cells) }
     }
@@ -346,6 +356,7 @@ impl Core {
     pub fn expire(&self) {
         let Ok(clock) = TimeOfDay::read() else { return };
         self.state().set_clock(clock);
+        self.end_silence();
         let mut happened = Vec::new();
         self.state().settle(self.now(), &mut happened);
         happened.into_iter().for_each(|one| self.notify(one));
@@ -374,6 +385,27 @@ impl Core {
         self.metrics.users.set(users as i64);
         self.metrics.bearers.set(bearers as i64);
         self.metrics.subscriptions.set(self.subscriptions.counts("").0 as i64);
+    }
+
+    /// Users of cells of which nothing comes any more leave them.
+    fn end_silence(&self) {
+        let silence =
+            Span::from_nanos(u64::try_from(self.config.measures.silence.as_nanos()).unwrap_or(u64::MAX));
+        let is_connected =
+            |source: usize| self.sources.get(source).is_none_or(|source| source.counters.is_connected());
+        let departures = self.state().departures(silence, self.now(), &is_connected);
+        if departures.is_empty() {
+            return;
+        }
+        tracing::warn!(
+            users = departures.len(),
+            ?silence,
+            "users are gone: nothing comes from their cells any more"
+        );
+        for event in departures {
+            let source = self.state().source(event.cell);
+            self.apply(source, &Update::Event(event));
+        }
     }
 
     /// Adds a subscription, or changes one, and returns it when it is on the disk, with the number of the reader that shall deliver it.

@@ -112,6 +112,14 @@ pub enum FeedRefused {
         /// The subscriber's.
         to: SocketAddr,
     },
+    /// Nobody answers there.
+    #[error("{to} has not answered the invitations to {most} subscriptions: does a subscriber listen there?")]
+    Unanswered {
+        /// The subscriber's address.
+        to: SocketAddr,
+        /// Subscriptions to one address that may be unanswered.
+        most: usize,
+    },
     /// Datagrams need a destination.
     #[error("expected a callbackReference with a host and a port, such as udp://192.0.2.1:5000")]
     NoDestination,

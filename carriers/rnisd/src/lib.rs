@@ -28,6 +28,8 @@ pub mod metrics;
 mod mp1;
 #[cfg(feature = "server")]
 pub mod queue;
+#[cfg(feature = "server")]
+mod registry;
 pub mod seal;
 #[cfg(feature = "server")]
 pub mod server;

@@ -1,29 +1,26 @@
 //! What is known of cells and users, and what the standard calls for each change: occurrences, answers to queries, records.
 //!
-//! A source numbers its own cells and users. [`Registry`] gives them numbers of the server: a cell of a source has one, and a user has
-//! the same one in all sources, found by its identifiers. [`State`] then hears updates in these numbers only.
+//! Updates come in the server's numbers of cells and users ([`registry`](crate::registry)). The answers to queries are in `state/answers.rs`.
+
+mod answers;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ranpace_phy::{Both, Direction};
-use ranpace_rnis::etsi::bearers::{
-    CellUserInfo, ErabInfo, ErabQosParameters, QosInformation, RabInfo, S1BearerInfo, S1Event, S1UeInfo,
-    S1UeNotified, UeInfo,
-};
+use ranpace_rnis::etsi::bearers::{ErabQosParameters, QosInformation, S1Event, S1UeNotified};
 use ranpace_rnis::etsi::measured::{
     self, EutranNeighbourCellMeasInfo, MeasQuantityResultsNr, MeasRepUe, MeasTa, NRcgi, NrCellMeas,
     NrMeasRepUe, NrNeighCellMeasInfo, ServCellMeasInfo, Trigger, TriggerNr,
 };
-use ranpace_rnis::etsi::vendor::{CellConfig, TtiMeas};
 use ranpace_rnis::etsi::{
-    AssociateId, Ecgi, ErabReleaseInfo, HoStatus, L2Meas, L2MeasCellUe, Layer2, Layer2Window, Notification,
-    Occurrence, Plmn, RabQuery, TimeStamp,
+    AssociateId, Ecgi, ErabReleaseInfo, HoStatus, Layer2, Layer2Window, Notification, Occurrence, TimeStamp,
 };
 use ranpace_rnis::{Averaging, Event, EventKind, Publisher, RadioHint, Technology};
 use ranpace_units::{Span, Time};
 
+pub use self::answers::UserEntry;
 use crate::clock::TimeOfDay;
-use crate::source::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update, User};
+use crate::source::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update};
 use crate::viewer::Viewer;
 
 /// Class of a default bearer; TS 23.203, table 6.1.7.
@@ -34,131 +31,8 @@ const FIRST_ERAB: u32 = 5;
 const HANDOVER: Span = Span::from_secs(1);
 /// A source that tells of a handover does so this soon after it told that the user left its cell. Ours.
 const TOLD: Span = Span::from_millis(20);
-/// Most cells and users; what comes beyond is refused and counted.
-const MOST_CELLS: usize = 1 << 12;
-const MOST_USERS: usize = 1 << 16;
 /// Largest number of a bearer; TS 36.413, 9.2.1.2 has 15, and extensions.
 const MOST_BEARER: u32 = 255;
-
-/// Numbers of cells and users across sources.
-#[derive(Debug, Default)]
-pub struct Registry {
-    cells: HashMap<(usize, u16), u16>,
-    users: HashMap<(usize, u32), u32>,
-    by_id: HashMap<(u8, String), u32>,
-    /// The inverse of `by_id`.
-    ids: HashMap<u32, Vec<(u8, String)>>,
-    next_user: u32,
-}
-
-impl Registry {
-    /// Rewrites an update of a source in the server's numbers; `None` if there are too many cells or users, or the cell is unknown.
-    pub fn translate(&mut self, source: usize, mut update: Update) -> Option<Update> {
-        match &mut update {
-            Update::Cell(Cell { info, .. }) => info.cell = self.new_cell(source, info.cell)?,
-            Update::User(user) => user.user = self.identify(source, user)?,
-            Update::Slot(slot) => {
-                slot.cell.cell = self.cell(source, slot.cell.cell)?;
-                let mut is_complete = true;
-                slot.users.retain_mut(|row| match self.user(source, row.user) {
-                    Some(user) => {
-                        row.user = user;
-                        true
-                    }
-                    None => {
-                        is_complete = false;
-                        false
-                    }
-                });
-                slot.bearers.retain_mut(|row| match self.user(source, row.user) {
-                    Some(user) => {
-                        row.user = user;
-                        true
-                    }
-                    None => false,
-                });
-                slot.full &= is_complete;
-                // Numbers of the server may be in another order.
-                if !slot.users.is_sorted_by_key(|row| row.user) {
-                    slot.users.sort_by_key(|row| row.user);
-                    slot.bearers.sort_by_key(|row| row.user);
-                }
-            }
-            Update::Event(event) => {
-                event.cell = self.cell(source, event.cell)?;
-                event.user = self.user(source, event.user)?;
-                match &mut event.kind {
-                    EventKind::HandoverBegun { to: other } | EventKind::HandoverCompleted { from: other } => {
-                        *other = self.cell(source, *other)?;
-                    }
-                    _ => {}
-                }
-            }
-            Update::Bearer(Bearer { user, cell, .. })
-            | Update::Signal(Signal { user, cell, .. })
-            | Update::TimingAdvance { user, cell, .. } => {
-                *cell = self.cell(source, *cell)?;
-                *user = self.user(source, *user)?;
-            }
-            // It names its user by identifiers.
-            Update::Notification(_) => {}
-        }
-        Some(update)
-    }
-
-    fn new_cell(&mut self, source: usize, cell: u16) -> Option<u16> {
-        let next = self.cells.len();
-        if let Some(known) = self.cells.get(&(source, cell)) {
-            return Some(*known);
-        }
-        let number = u16::try_from(next).ok().filter(|_| next < MOST_CELLS)?;
-        self.cells.insert((source, cell), number);
-        Some(number)
-    }
-
-    fn cell(&self, source: usize, cell: u16) -> Option<u16> {
-        self.cells.get(&(source, cell)).copied()
-    }
-
-    /// The number of a user that may not have been described yet.
-    fn user(&mut self, source: usize, user: u32) -> Option<u32> {
-        if let Some(known) = self.users.get(&(source, user)) {
-            return Some(*known);
-        }
-        let number = self.new_user()?;
-        self.users.insert((source, user), number);
-        Some(number)
-    }
-
-    fn new_user(&mut self) -> Option<u32> {
-        let number = self.next_user;
-        ((number as usize) < MOST_USERS).then(|| {
-            self.next_user += 1;
-            number
-        })
-    }
-
-    /// The number of a user with these identifiers.
-    fn identify(&mut self, source: usize, user: &User) -> Option<u32> {
-        let key = |id: &AssociateId| (id.id_type as u8, id.value.clone());
-        let own = self.users.get(&(source, user.user)).copied();
-        let by_id = user.ids.iter().find_map(|id| self.by_id.get(&key(id)).copied());
-        let number = match by_id.or(own) {
-            Some(known) => known,
-            None => self.new_user()?,
-        };
-        self.users.insert((source, user.user), number);
-        // Identifiers that it no longer has may become another user's.
-        let ids: Vec<(u8, String)> = user.ids.iter().map(key).collect();
-        for id in self.ids.insert(number, ids.clone()).unwrap_or_default() {
-            if self.by_id.get(&id) == Some(&number) {
-                self.by_id.remove(&id);
-            }
-        }
-        self.by_id.extend(ids.into_iter().map(|id| (id, number)));
-        Some(number)
-    }
-}
 
 #[derive(Debug)]
 struct CellState {
@@ -166,7 +40,10 @@ struct CellState {
     users: BTreeSet<u32>,
     window: Layer2Window,
     measures: Option<Layer2>,
+    /// Of the latest slot.
     time: Time,
+    /// When something about it came last.
+    heard: Time,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,22 +78,6 @@ pub struct Happened {
     pub user: u32,
     /// What happened, with all identifiers of the user.
     pub occurrence: Occurrence,
-}
-
-/// A user as the extension lists it.
-#[derive(Clone, Debug, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UserEntry {
-    /// Its number in the feed.
-    pub user: u32,
-    /// Its identifiers.
-    pub associate_id: Vec<AssociateId>,
-    /// Its cell.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ecgi: Option<Ecgi>,
-    /// Number of its cell in the feed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cell: Option<u16>,
 }
 
 /// What is known.
@@ -264,8 +125,15 @@ impl State {
         }
     }
 
-    /// An update in the server's numbers; what happened is added to `happened`.
-    pub fn on_update(&mut self, source: usize, update: &Update, happened: &mut Vec<Happened>) {
+    /// An update in the server's numbers that comes now; what happened is added to `happened`.
+    pub fn on_update(&mut self, source: usize, update: &Update, now: Time, happened: &mut Vec<Happened>) {
+        self.apply(source, update, happened);
+        if let Some(cell) = update.cell().and_then(|cell| self.cells.get_mut(usize::from(cell))?.as_mut()) {
+            cell.heard = now;
+        }
+    }
+
+    fn apply(&mut self, source: usize, update: &Update, happened: &mut Vec<Happened>) {
         match update {
             Update::Cell(cell) => {
                 let number = usize::from(cell.info.cell);
@@ -282,6 +150,7 @@ impl State {
                             window: Layer2Window::default(),
                             measures: None,
                             time: Time::ZERO,
+                            heard: Time::ZERO,
                         });
                     }
                 }
@@ -326,6 +195,11 @@ impl State {
 
     fn ecgi(&self, cell: u16) -> Option<Ecgi> {
         self.cell(cell).map(|state| state.cell.ecgi.clone())
+    }
+
+    /// The number of a cell's source; 0 if there is no such cell.
+    pub fn source(&self, cell: u16) -> usize {
+        self.sources.get(&cell).copied().unwrap_or(0)
     }
 
     /// Identifiers of a user.
@@ -418,6 +292,19 @@ impl State {
         state.serving = None;
         state.last = Some((cell, now));
         self.leaving.push(user);
+    }
+
+    /// The departures of users whose cell has been silent for this time: its source is not connected any more, or it has reported slots
+    /// and stopped. Nobody says that they have left.
+    pub fn departures(&self, silence: Span, now: Time, is_connected: &dyn Fn(usize) -> bool) -> Vec<Event> {
+        let is_lost = |cell: &&CellState| {
+            let is_connected =
+                self.sources.get(&cell.cell.info.cell).is_none_or(|source| is_connected(*source));
+            now > cell.heard + silence && (cell.time > Time::ZERO || !is_connected)
+        };
+        let lost = self.cells.iter().flatten().filter(is_lost);
+        let departure = |cell: u16, user: u32| Event { time: now, cell, user, kind: EventKind::Detached };
+        lost.flat_map(|of| of.users.iter().map(|user| departure(of.cell.info.cell, *user))).collect()
     }
 
     /// Releases the bearers of users that have left and do not come back: a user keeps them in a handover. Of that its source may
@@ -667,147 +554,6 @@ impl State {
         }
         let notification = notification.under(self.users[user].ids.clone());
         Some(Happened { user: user as u32, occurrence: Occurrence::of(notification) })
-    }
-
-    /// The answer to `rab_info`.
-    pub fn rab_info(&mut self, app: &str, query: &RabQuery, viewer: &Viewer, now: Time) -> RabInfo {
-        self.requests += 1;
-        let of_user = |number: &u32| {
-            let user = self.users.get(*number as usize)?;
-            let associate_id = viewer.visible(&user.ids)?;
-            if !query.has_user(&associate_id) {
-                return None;
-            }
-            let bearer = |(bearer, of): (&u8, &BearerState)| ErabInfo {
-                erab_id: Some(FIRST_ERAB + u32::from(*bearer)),
-                erab_qos_parameters: Some(of.parameters()),
-            };
-            let erab_info: Vec<ErabInfo> =
-                user.bearers.iter().map(bearer).filter(|bearer| query.has_bearer(bearer)).collect();
-            (!erab_info.is_empty()).then_some(UeInfo { associate_id, erab_info })
-        };
-        let of_cell = |cell: &CellState| {
-            let ue_info: Vec<UeInfo> = cell.users.iter().filter_map(of_user).collect();
-            let ecgi = Some(cell.cell.ecgi.clone());
-            (!ue_info.is_empty() && query.has_cell(&cell.cell.ecgi)).then_some(CellUserInfo { ecgi, ue_info })
-        };
-        RabInfo {
-            app_instance_id: app.to_owned(),
-            request_id: self.requests.to_string(),
-            time_stamp: Some(self.time_stamp(now)),
-            cell_user_info: self.cells.iter().flatten().filter_map(of_cell).collect(),
-        }
-    }
-
-    /// The networks of all cells.
-    pub fn networks(&self) -> Vec<Plmn> {
-        let mut networks = Vec::new();
-        for cell in self.cells.iter().flatten() {
-            if !networks.contains(&cell.cell.ecgi.plmn) {
-                networks.push(cell.cell.ecgi.plmn.clone());
-            }
-        }
-        networks
-    }
-
-    /// All bearers on S1 of users that may be seen.
-    pub fn s1_bearer_info(&self, viewer: &Viewer, now: Time) -> S1BearerInfo {
-        let of_user = |user: &UserState| {
-            let associate_id = viewer.visible(&user.ids).filter(|_| viewer.sees_tunnels())?;
-            let mut ecgi = Vec::new();
-            for cell in user.s1.values().flat_map(|(cells, _)| cells) {
-                if !ecgi.contains(cell) {
-                    ecgi.push(cell.clone());
-                }
-            }
-            let bearers: Vec<_> = user.s1.values().map(|(_, bearer)| bearer.clone()).collect();
-            (!bearers.is_empty()).then_some(S1UeInfo {
-                temp_ue_id: None,
-                associate_id,
-                ecgi,
-                s1_bearer_info_detailed: bearers,
-            })
-        };
-        S1BearerInfo {
-            s1_ue_info: self.users.iter().filter_map(of_user).collect(),
-            time_stamp: Some(self.time_stamp(now)),
-        }
-    }
-
-    /// All layer 2 measures of the last complete interval, or of the running one in a cell that has no complete one yet. A user
-    /// is listed once for each of its identifiers, so that any of them finds it.
-    pub fn layer2(&self, viewer: &Viewer) -> L2Meas {
-        let mut all = L2Meas { cell_info: Vec::new(), cell_ue_info: Vec::new(), time_stamp: None };
-        let mut until = Time::ZERO;
-        for cell in self.cells.iter().flatten() {
-            let Some(measures) = &cell.measures else { continue };
-            until = until.max(measures.until);
-            let mut info = measures.cell.clone();
-            info.ecgi = Some(cell.cell.ecgi.clone());
-            all.cell_info.push(info);
-            for (user, info) in &measures.users {
-                let Some(ids) = viewer.visible(self.ids(*user)) else { continue };
-                if !cell.users.contains(user) {
-                    continue;
-                }
-                let mut info = info.clone();
-                info.ecgi = Some(cell.cell.ecgi.clone());
-                let entry = |associate_id| L2MeasCellUe { associate_id, info: info.clone() };
-                all.cell_ue_info.extend(ids.into_iter().map(entry));
-            }
-        }
-        all.time_stamp = (until > Time::ZERO).then(|| self.time_stamp(until));
-        all
-    }
-
-    /// Descriptions of the cells.
-    pub fn cell_configs(&self) -> Vec<CellConfig> {
-        let config = |cell: &CellState| CellConfig::of(cell.cell.ecgi.clone(), &cell.cell.info);
-        self.cells.iter().flatten().map(config).collect()
-    }
-
-    /// The users in cells, as far as they may be seen.
-    pub fn user_entries(&self, viewer: &Viewer) -> Vec<UserEntry> {
-        let mut entries = Vec::new();
-        for (user, state) in (0_u32..).zip(&self.users) {
-            if let Some(associate_id) = viewer.visible(&state.ids) {
-                let (cell, ecgi) = (state.serving, state.serving.and_then(|cell| self.ecgi(cell)));
-                entries.push(UserEntry { user, associate_id, ecgi, cell });
-            }
-        }
-        entries
-    }
-
-    /// The latest records of users: those that `has` accepts by number, identifiers and cell. A user is recorded once, by the first
-    /// identifier that may be seen.
-    pub fn records(&self, viewer: &Viewer, has: &dyn Fn(&[AssociateId], &Ecgi) -> bool) -> Vec<TtiMeas> {
-        let all = self.cells.iter().flatten();
-        all.flat_map(|cell| {
-            let cell = cell.cell.info.cell;
-            self.records_of(&hints_of(&self.latest, cell), cell, viewer, has)
-        })
-        .collect()
-    }
-
-    /// Likewise, of the users of one cell with these hints.
-    pub fn records_of(
-        &self,
-        hints: &[(u32, Both<RadioHint>)],
-        cell: u16,
-        viewer: &Viewer,
-        has: &dyn Fn(&[AssociateId], &Ecgi) -> bool,
-    ) -> Vec<TtiMeas> {
-        let Some(ecgi) = self.ecgi(cell) else { return Vec::new() };
-        let record = |(user, hints): &(u32, Both<RadioHint>)| {
-            let ids = viewer.visible(self.ids(*user))?;
-            if !has(&ids, &ecgi) {
-                return None;
-            }
-            let mut record = TtiMeas::of(ids.into_iter().next()?, ecgi.clone(), hints);
-            record.time_stamp = self.time_stamp(hints.downlink.measured_at);
-            Some(record)
-        };
-        hints.iter().filter_map(record).collect()
     }
 
     /// Numbers of the users that may be seen and have one of the identifiers (none are all), ascending; and of the cells.

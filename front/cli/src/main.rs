@@ -11,8 +11,14 @@ mod interrupt;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod list;
+#[cfg(all(target_os = "linux", feature = "rnis"))]
+mod log;
 mod model;
 mod output;
+#[cfg(target_os = "linux")]
+mod pep;
+#[cfg(target_os = "linux")]
+mod proxy;
 mod record;
 mod reproduce;
 #[cfg(target_os = "linux")]
@@ -38,6 +44,7 @@ use clap::{Parser, Subcommand};
     ranpace run scenario.toml --out results/\n  \
     ranpace emulate scenario.toml -- PROGRAM                real programs behind its links and cells\n  \
     ranpace rnis serve --source lines=unix:cell.sock        radio information of cells, by ETSI MEC 012\n  \
+    ranpace proxy --config proxy.toml                       share users' radio among their real connections\n  \
     ranpace reproduce --list")]
 struct Cli {
     #[command(subcommand)]
@@ -56,7 +63,11 @@ enum Command {
     #[cfg(target_os = "linux")]
     Kernel(kernel::Kernel),
     #[cfg(target_os = "linux")]
+    Pep(pep::Pep),
+    #[cfg(target_os = "linux")]
     Rnis(Box<rnis::Rnis>),
+    #[cfg(target_os = "linux")]
+    Proxy(proxy::Proxy),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
@@ -80,7 +91,11 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Kernel(command) => command.run(),
         #[cfg(target_os = "linux")]
+        Command::Pep(command) => command.run(),
+        #[cfg(target_os = "linux")]
         Command::Rnis(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Proxy(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),

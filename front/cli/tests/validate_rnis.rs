@@ -12,7 +12,7 @@ fn the_servers_feed_costs_what_the_simulated_one_does() {
     let rows: Vec<serde_json::Value> =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{error}"));
     let judged: Vec<_> = rows.iter().filter(|row| !row["ok"].is_null()).collect();
-    assert_eq!((judged.len(), rows.len()), (3, 10), "{rows:#?}");
+    assert_eq!((judged.len(), rows.len()), (3, 13), "{rows:#?}");
     assert!(judged.iter().all(|row| row["ok"] == true) && output.status.success(), "{rows:#?}{error}");
     let ages = rows.iter().filter(|row| row["check"].as_str().unwrap().contains("age at the subscriber"));
     for row in ages {

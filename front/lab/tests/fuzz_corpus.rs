@@ -405,6 +405,11 @@ fn pep() {
     fuzz("pep", 1);
 }
 
+#[test]
+fn tap() {
+    fuzz("tap", 1);
+}
+
 /// A target that is only listed is not run.
 #[test]
 fn every_target_has_its_test_a_corpus_and_a_line_in_the_docs() {

@@ -39,6 +39,10 @@ pub const COOKIE_LIFE: Span = Span::from_secs(10);
 pub const IMPATIENT: Span = Span::from_millis(100);
 /// Between hellos, between requests, and between two copies of the directory, later.
 pub const CALM: Span = Span::SECOND;
+/// An address that has not answered for so long is invited less often.
+pub const PATIENCE: Span = Span::from_secs(60);
+/// Between hellos to such an address.
+pub const RARE: Span = Span::from_secs(30);
 /// Bytes of a subscription's key.
 pub const KEY_BYTES: usize = 32;
 /// Largest datagram, seal included, without UDP and IP headers: one frame of Ethernet also over IPv6.

@@ -9,13 +9,19 @@
 //! expected, and changes nothing.
 
 #[cfg(feature = "lines")]
+mod bounds;
+#[cfg(feature = "lines")]
+mod form;
+#[cfg(feature = "lines")]
 mod read;
 #[cfg(all(test, feature = "lines"))]
 mod tests;
 mod write;
 
 #[cfg(feature = "lines")]
-pub use read::{LineError, Reader};
+pub use bounds::LineError;
+#[cfg(feature = "lines")]
+pub use read::Reader;
 pub use write::Writer;
 
 /// Version of the format; the only one that is read.

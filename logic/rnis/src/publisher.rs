@@ -86,6 +86,16 @@ struct Granted {
     block: u32,
 }
 
+/// Grants of a user, as hints and records have them.
+struct Share {
+    /// Bits of the largest block.
+    tbs_bits: Option<u32>,
+    /// PRBs in the mean.
+    granted: f64,
+    /// PRBs at most.
+    most_granted: u16,
+}
+
 #[derive(Clone, Debug, Default)]
 struct LinkState {
     mcs: u8,
@@ -255,6 +265,11 @@ impl Publisher {
         self.cells.get(usize::from(cell)).and_then(Option::as_ref).map_or(&[], |cell| &cell.users)
     }
 
+    /// The latest CQI of a user, however old; a hint has it only while it counts as measured.
+    pub fn latest_cqi(&self, user: u32) -> Option<Cqi> {
+        self.users.get(user as usize)?.cqi.map(|(_, cqi)| cqi)
+    }
+
     /// Whether the user's cell had symbols in this direction since the last publication.
     pub fn had_symbols(&self, user: u32, direction: Direction) -> bool {
         self.state(user).is_some_and(|(_, cell)| cell.since.symbols[direction] > 0)
@@ -273,10 +288,8 @@ impl Publisher {
     pub fn hint(&self, user: u32, direction: Direction, bearer: Option<u8>) -> Option<RadioHint> {
         let (user, cell) = self.state(user)?;
         let link = &user.link[direction];
-        let short = cell.period < RECENT as u64;
-        let largest = link.granted(cell.slot, short);
-        let smooth = short && self.averaging == Averaging::Smooth;
-        let (granted, resources) = (link.granted(cell.slot, smooth), cell.resources(smooth));
+        let resources = cell.resources(self.is_smooth(cell));
+        let share = self.share(link, cell, resources.symbols[direction]);
         let per_symbol = |prb_symbols: f64| prb_symbols / f64::from(resources.symbols[direction].max(1));
         let prbs = f64::from(cell.info.prbs);
         let used = if cell.info.shared {
@@ -292,9 +305,9 @@ impl Publisher {
             cell.time <= *at + window
         });
         Some(RadioHint {
-            tbs_bits: (largest.block > 0).then_some(largest.block),
-            granted: per_symbol(granted.prb_symbols.into()).min(prbs),
-            most_granted: libm::ceilf(largest.most).min(f32::from(cell.info.prbs)) as u16,
+            tbs_bits: share.tbs_bits,
+            granted: share.granted,
+            most_granted: share.most_granted,
             unused,
             active_users: cell.active[direction].users(),
             cqi: measured.map(|(_, cqi)| cqi.get()),
@@ -304,6 +317,24 @@ impl Publisher {
             handover: user.on_its_way,
             ..RadioHint::of(cell.info, cell.time)
         })
+    }
+
+    /// Whether grants are means over the last slots rather than over a period that is shorter.
+    fn is_smooth(&self, cell: &CellState) -> bool {
+        cell.period < RECENT as u64 && self.averaging == Averaging::Smooth
+    }
+
+    /// What a user of the cell was granted in a direction with so many symbols.
+    fn share(&self, link: &LinkState, cell: &CellState, symbols: u32) -> Share {
+        let (short, smooth) = (cell.period < RECENT as u64, self.is_smooth(cell));
+        let largest = link.granted(cell.slot, short);
+        let granted = if smooth == short { largest } else { link.granted(cell.slot, smooth) };
+        let prbs = cell.info.prbs;
+        Share {
+            tbs_bits: (largest.block > 0).then_some(largest.block),
+            granted: (f64::from(granted.prb_symbols) / f64::from(symbols.max(1))).min(f64::from(prbs)),
+            most_granted: libm::ceilf(largest.most).min(f32::from(prbs)) as u16,
+        }
     }
 
     /// The same in the form of the feed's datagrams: the cell, and each of its users whose number fits. Block, queue and
@@ -323,7 +354,7 @@ impl Publisher {
         users.clear();
         let state = self.cells.get(usize::from(cell))?.as_ref()?;
         let info = &state.info;
-        let smooth = state.period < RECENT as u64 && self.averaging == Averaging::Smooth;
+        let smooth = self.is_smooth(state);
         let resources = state.resources(smooth);
         let averaged = smooth || state.period > 1;
         // In tenths; symbols where these are allocated.
@@ -340,23 +371,25 @@ impl Publisher {
             if !is_meant(user) {
                 continue;
             }
-            let hints = Both::of(|direction| self.hint(user, direction, None));
-            let (Some(down), Some(up)) = (hints.downlink, hints.uplink) else { continue };
-            let of_direction = if direction == Direction::Downlink { &down } else { &up };
-            let Some((of_user, _)) = self.state(user) else { continue };
+            let Some((of_user, of_cell)) = self.state(user) else { continue };
+            // A user on its way may have another cell already.
+            let symbols = if std::ptr::eq(of_cell, state) {
+                resources.symbols
+            } else {
+                of_cell.resources(self.is_smooth(of_cell)).symbols
+            };
+            let shares = Both::of(|way| self.share(&of_user.link[way], of_cell, symbols[way]));
+            let link = &of_user.link[direction];
             users.push(Record {
                 user: index,
                 cqi: of_user.cqi.map_or(0, |(_, cqi)| cqi.get()),
-                handover: down.handover,
-                mcs: Both { downlink: down.mcs, uplink: up.mcs },
-                granted: Both {
-                    downlink: number(down.granted, Direction::Downlink),
-                    uplink: number(up.granted, Direction::Uplink),
-                },
-                tbs_bits: of_direction.tbs_bits,
-                queue: of_direction.queue,
-                again: of_user.link[direction].again(),
-                most_granted: of_direction.most_granted,
+                handover: of_user.on_its_way,
+                mcs: Both::of(|way| of_user.link[way].mcs),
+                granted: Both::of(|way| number(shares[way].granted, way)),
+                tbs_bits: shares[direction].tbs_bits,
+                queue: link.queue,
+                again: link.again(),
+                most_granted: shares[direction].most_granted,
             });
         }
         let used =

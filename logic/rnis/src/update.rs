@@ -42,6 +42,23 @@ pub enum Update {
     Notification(Box<Notification>),
 }
 
+impl Update {
+    /// The number of the cell that it is about, if it is about one.
+    pub fn cell(&self) -> Option<u16> {
+        match self {
+            Self::Cell(cell) => Some(cell.info.cell),
+            Self::Slot(slot) => Some(slot.cell.cell),
+            Self::Event(event) => Some(event.cell),
+            Self::Bearer(bearer) => Some(bearer.cell),
+            Self::Signal(signal) => Some(signal.cell),
+            Self::TimingAdvance { cell, .. } => Some(*cell),
+            Self::User(_) => None,
+            #[cfg(feature = "etsi")]
+            Self::Notification(_) => None,
+        }
+    }
+}
+
 /// A cell and its identity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {

@@ -1,10 +1,11 @@
 //! Segments that are put into a live connection by raw sockets, and what it delivers meanwhile, beside kernel CUBIC on the same path.
 #![allow(dead_code)] // not every test needs all of it
 
+use std::collections::VecDeque;
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nix::ifaddrs::getifaddrs;
@@ -205,9 +206,7 @@ fn send_options(number: u64, time: Duration, honest: u32, sender: u16, receiver:
 /// On the receiver's host: segments from one port to the other come again, at once and after [`LATER`].
 fn send_again(stop: &AtomicBool, from: u16, to: u16) -> u64 {
     let (tap, raw, mut buffer) = (tap(), raw(), vec![0; 1 << 16]);
-    let (mut again, mut later) = (0, std::collections::VecDeque::new());
-    /// Marks what was sent by this function: a time to live that nobody else has.
-    const MARK: u8 = 77;
+    let (mut again, mut later) = (0, VecDeque::new());
     while !stop.load(Ordering::SeqCst) {
         while let Some(mut packet) = next(&tap, &mut buffer, from, to) {
             if packet.0[8] == MARK {
@@ -230,6 +229,49 @@ fn send_again(stop: &AtomicBool, from: u16, to: u16) -> u64 {
         thread::sleep(Duration::from_micros(500));
     }
     again
+}
+
+/// A time to live that nobody else has: marks what these functions send.
+const MARK: u8 = 77;
+
+/// The packets that [`send_late`] takes, as nftables says it.
+const TAKEN: &str = "ip id & 127 == 0 ip ttl != 77";
+
+/// The same of a packet.
+fn is_taken(packet: &Packet) -> bool {
+    packet.0[5] & 127 == 0 && packet.0[8] != MARK
+}
+
+/// On the receiver's host: one in 128 segments from one port to the other comes later by this. Returns how many did, once `stop` is set.
+pub fn send_late(
+    hosts: &Hosts,
+    stop: Arc<AtomicBool>,
+    late: Duration,
+    from: u16,
+    to: u16,
+) -> JoinHandle<u64> {
+    hosts.filter(RECEIVER, &format!("tcp sport {from} tcp dport {to} {TAKEN} drop"));
+    hosts.on(RECEIVER, move || {
+        let (tap, raw, mut buffer) = (tap(), raw(), vec![0; 1 << 16]);
+        let (mut sent, mut waiting) = (0, VecDeque::new());
+        while !stop.load(Ordering::SeqCst) || !waiting.is_empty() {
+            while let Some(mut packet) = next(&tap, &mut buffer, from, to) {
+                if is_taken(&packet) {
+                    packet.0[8] = MARK;
+                    packet.sum();
+                    waiting.push_back((Instant::now() + late, packet));
+                }
+            }
+            while waiting.front().is_some_and(|(due, _)| *due <= Instant::now()) {
+                if let Some((_, packet)) = waiting.pop_front() {
+                    send(&raw, &packet);
+                    sent += 1;
+                }
+            }
+            thread::sleep(Duration::from_micros(500));
+        }
+        sent
+    })
 }
 
 /// What has arrived by when.

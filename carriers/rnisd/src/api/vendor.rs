@@ -139,6 +139,9 @@ async fn serve_socket(api: Arc<Api>, mut entry: Arc<Entry>, mut reader: u64, mut
     let core = &api.core;
     let mut sent = 0;
     let most = core.config.limits.write_time;
+    // A reader that says nothing is pinged, and one that does not answer is gone, whatever its host says.
+    let mut silent_until = Instant::now() + most;
+    let mut is_pinged = false;
     loop {
         if core.stop.is_cancelled() {
             break;
@@ -195,15 +198,26 @@ async fn serve_socket(api: Arc<Api>, mut entry: Arc<Entry>, mut reader: u64, mut
         }
         tokio::select! {
             () = entry.queue.wait() => {}
-            message = socket.recv() => match message {
-                Some(Ok(Message::Text(text))) => {
-                    if let Ok(Acknowledged { ack }) = serde_json::from_str(&text) {
-                        entry.queue.delivered(ack.min(sent));
+            message = socket.recv() => {
+                (silent_until, is_pinged) = (Instant::now() + most, false);
+                match message {
+                    Some(Ok(Message::Text(text))) => {
+                        if let Ok(Acknowledged { ack }) = serde_json::from_str(&text) {
+                            entry.queue.delivered(ack.min(sent));
+                        }
                     }
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                    Some(Ok(_)) => {}
                 }
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-                Some(Ok(_)) => {}
-            },
+            }
+            () = tokio::time::sleep_until(silent_until), if !entry.queue.is_closed() => {
+                let ping = tokio::time::timeout(most, socket.send(Message::Ping(Default::default())));
+                if is_pinged || !matches!(ping.await, Ok(Ok(()))) {
+                    core.metrics.cut_off.inc();
+                    return;
+                }
+                (silent_until, is_pinged) = (Instant::now() + most, true);
+            }
             () = core.stop.cancelled() => break,
             // A subscription that has ended waits for the last acknowledgements only so long.
             () = tokio::time::sleep(Duration::from_secs(5)), if entry.queue.is_closed() => break,

@@ -1,19 +1,23 @@
 //! Hints from a server, by datagrams: the subscriber's half of the exchange of [`feed`](ranpace_rnis::feed).
+//!
+//! The datagrams of a report come in one piece where the system can join them again (UDP_GRO), so that a slot wakes a reader once.
 
 use std::collections::HashMap;
+use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use ranpace_phy::Direction;
 use ranpace_rnis::RadioHint;
+use ranpace_rnis::feed::KEY_BYTES;
 use ranpace_rnis::feed::message::{CLOCK_BYTES, Header};
 use ranpace_rnis::feed::receiver::{Accepted, AgedHint, Receiver};
 use ranpace_rnis::feed::view::FeedView;
-use ranpace_rnis::feed::{KEY_BYTES, MOST_BYTES};
 use ranpace_rnis::shared_table::directory::Identity;
 use ranpace_units::Time;
 use url::Url;
@@ -25,12 +29,16 @@ use crate::{clock, identity};
 
 /// Bytes that the system keeps for a reader that is late: what a second of a busy feed has.
 const BUFFER: usize = 4 << 20;
+/// Most bytes of datagrams that were joined: what one IP packet may have.
+const MOST_AT_ONCE: usize = 1 << 16;
 /// Longest wait before it is looked whether there is a subscription. Ours.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Reads datagrams.
 pub struct DatagramReader {
     socket: UdpSocket,
+    /// Always of [`MOST_AT_ONCE`] bytes between two calls.
+    buffer: Vec<u8>,
     subscription: Subscription,
     clock: [u8; CLOCK_BYTES],
     feed: Option<Feed>,
@@ -86,11 +94,14 @@ impl DatagramReader {
         let socket = UdpSocket::bind((probe.local_addr()?.ip(), 0))?;
         socket.set_nonblocking(true)?;
         // The system's bound may be less than that, which is then what there is.
-        let _ = nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBuf, &BUFFER);
+        let _ = setsockopt(&socket, sockopt::RcvBuf, &BUFFER);
+        // A system that cannot join datagrams delivers each.
+        let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
         let callback = format!("udp://{}", socket.local_addr()?);
         let subscription = Subscription::new(server, wanted, callback)?;
         Ok(Self {
             socket,
+            buffer: vec![0; MOST_AT_ONCE],
             subscription,
             clock,
             feed: None,
@@ -125,21 +136,25 @@ impl DatagramReader {
         let now = || clock::now().unwrap_or(Time::ZERO);
         let until =
             now() + ranpace_units::Span::from_nanos(u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX));
-        let mut buffer = [0; MOST_BYTES + 1];
         loop {
             self.hear_news();
             self.request(now())?;
-            match self.socket.recv_from(&mut buffer) {
-                Ok((length, from)) => {
-                    if self.take(&mut buffer[..length], from, now()) {
+            match self.receive() {
+                Ok((length, size, from)) => {
+                    let mut buffer = std::mem::take(&mut self.buffer);
+                    let mut is_report = false;
+                    for datagram in buffer[..length].chunks_mut(size) {
+                        is_report |= self.take(datagram, from, now());
+                    }
+                    self.buffer = buffer;
+                    if is_report {
                         return Ok(true);
                     }
                     continue;
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                // A request that nobody took.
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {}
-                Err(error) => return Err(error.into()),
+                // Nothing has come, or a request was not taken by anybody.
+                Err(Errno::EAGAIN | Errno::ECONNREFUSED | Errno::EINTR) => {}
+                Err(error) => return Err(ClientError::Socket(error.into())),
             }
             let at = now();
             if at >= until {
@@ -156,6 +171,27 @@ impl DatagramReader {
                 Err(error) => return Err(ClientError::Socket(error.into())),
             }
         }
+    }
+
+    /// Receives a datagram, or several of one size of which the last may be shorter: the bytes, the size, and the sender.
+    fn receive(&mut self) -> Result<(usize, usize, SocketAddr), Errno> {
+        let mut space = nix::cmsg_space!(i32);
+        let mut slices = [IoSliceMut::new(&mut self.buffer)];
+        let flags = MsgFlags::MSG_DONTWAIT;
+        let message =
+            recvmsg::<SockaddrStorage>(self.socket.as_raw_fd(), &mut slices, Some(&mut space), flags)?;
+        let mut size = message.bytes;
+        for control in message.cmsgs()? {
+            if let ControlMessageOwned::UdpGroSegments(segment) = control {
+                size = usize::try_from(segment).unwrap_or(size);
+            }
+        }
+        let from = message.address.and_then(|address| {
+            let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
+        });
+        // A datagram of an internet socket has a sender.
+        Ok((message.bytes, size.max(1), from.ok_or(Errno::EAFNOSUPPORT)?))
     }
 
     /// Sends the request that is due.

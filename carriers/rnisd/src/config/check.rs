@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use toml_edit::{Document, Item};
 
 use super::Config;
@@ -183,6 +184,29 @@ fn with_nearest(message: &str) -> String {
     }
 }
 
+/// What can be read, and what cannot: each fault is left out, and the rest read again.
+pub fn read_parts<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Fault>) {
+    let (mut rest, mut faults) = (text.to_owned(), Vec::new());
+    loop {
+        let error = match toml_edit::de::from_str::<T>(&rest) {
+            Ok(config) => return (Some(config), faults),
+            Err(error) => error,
+        };
+        let message = error.message().trim_end();
+        let span = error.span().map(|span| span.start.min(text.len())..span.end.min(text.len()));
+        faults.push(Fault {
+            line: span.as_ref().map(|span| line_of(text, span.start)),
+            key: span.as_ref().map(|span| key_at(text, span.start)).unwrap_or_default(),
+            reason: with_nearest(message),
+        });
+        let is_missing = message.starts_with("missing field");
+        let can_go_on = span.is_some_and(|span| blank(&mut rest, span, is_missing));
+        if !can_go_on || faults.len() >= MOST {
+            return (None, faults);
+        }
+    }
+}
+
 impl Config {
     /// Reads and checks a file.
     ///
@@ -204,7 +228,7 @@ impl Config {
     ///
     /// All that is wrong in it.
     pub fn parse(name: &str, text: &str) -> Result<Self, Faults> {
-        let (config, mut faults) = Self::parts(text);
+        let (config, mut faults) = read_parts::<Self>(text);
         if let Some(config) = &config {
             let document = Document::parse(text.to_owned()).ok();
             let broken: Vec<String> = faults
@@ -229,29 +253,6 @@ impl Config {
         }
     }
 
-    /// What can be read, and what cannot: each fault is left out, and the rest read again.
-    fn parts(text: &str) -> (Option<Self>, Vec<Fault>) {
-        let (mut rest, mut faults) = (text.to_owned(), Vec::new());
-        loop {
-            let error = match toml_edit::de::from_str::<Self>(&rest) {
-                Ok(config) => return (Some(config), faults),
-                Err(error) => error,
-            };
-            let message = error.message().trim_end();
-            let span = error.span().map(|span| span.start.min(text.len())..span.end.min(text.len()));
-            faults.push(Fault {
-                line: span.as_ref().map(|span| line_of(text, span.start)),
-                key: span.as_ref().map(|span| key_at(text, span.start)).unwrap_or_default(),
-                reason: with_nearest(message),
-            });
-            let is_missing = message.starts_with("missing field");
-            let can_go_on = span.is_some_and(|span| blank(&mut rest, span, is_missing));
-            if !can_go_on || faults.len() >= MOST {
-                return (None, faults);
-            }
-        }
-    }
-
     /// Checks keys that have to fit together; `name` says where they come from.
     ///
     /// # Errors
@@ -269,6 +270,13 @@ impl Config {
         let mut found = Vec::new();
         for (number, source) in source.iter().enumerate() {
             if let Err(reason) = source.open() {
+                found.push(Located::of_entry("source", number, reason));
+            }
+            if let Some(period) = source.period.filter(|period| *period >= measures.silence) {
+                let reason = format!(
+                    "expected a `period` of less than `measures.silence` ({:?}), or its users leave between two metrics; found {period:?}",
+                    measures.silence
+                );
                 found.push(Located::of_entry("source", number, reason));
             }
         }
@@ -309,6 +317,7 @@ impl Config {
             ("callbacks.answer_time", callbacks.answer_time),
             ("callbacks.retry", callbacks.retry),
             ("measures.period", measures.period),
+            ("measures.silence", measures.silence),
         ] {
             if time < Duration::from_millis(1) {
                 found.push(Located::at(key, format!("expected at least 1ms, found {time:?}")));

@@ -40,6 +40,8 @@ const MOST_SEGMENTS: usize = 64;
 const MOST_AT_ONCE: usize = 65_000;
 /// Directories in which a user that is not covered any more is said to be gone.
 const FAREWELLS: u8 = 3;
+/// Most subscriptions to one address that has not answered the invitation to any of them: anybody may name any address. Ours.
+const MOST_UNANSWERED: usize = 32;
 /// Bytes of the system's buffers: what a second of a busy feed has.
 const BUFFER: usize = 4 << 20;
 
@@ -169,6 +171,19 @@ impl Datagrams {
         if known.is_none() && self.batches.len() >= self.most {
             return Err(FeedRefused::TooMany(self.most));
         }
+        // After a restart of the server nobody has answered yet.
+        if previous.is_none() || known.is_some() {
+            let unanswered = self.batches.values().filter(|(stream, _)| {
+                let state = lock(&stream.state);
+                u64::from(stream.number) != of.id
+                    && state.destination.ip() == destination.ip()
+                    && !state.session.is_answered()
+            });
+            if unanswered.count() >= MOST_UNANSWERED {
+                return Err(FeedRefused::Unanswered { to: destination, most: MOST_UNANSWERED });
+            }
+        }
+        let cookie = random_number()?;
         let filter = Filter {
             users: of.scope.users.clone(),
             cells: sorted(of.scope.cells.clone()),
@@ -182,6 +197,11 @@ impl Datagrams {
                 self.subscribers.replace(known.id, filter, of.expires);
                 let mut state = lock(&known.state);
                 state.session.set_period(of.period);
+                if state.destination == destination {
+                    state.session.invite(now);
+                } else {
+                    state.session.readdress(now, cookie);
+                }
                 (state.destination, state.viewer) = (destination, of.viewer.clone());
                 state.cover(&of.scope, now);
                 (known.number, known.key)
@@ -191,7 +211,7 @@ impl Datagrams {
                 let number = u32::try_from(of.id).map_err(|error| system(&error))?;
                 let before = previous.and_then(|all| key_of(all.get("key")?.as_str()?));
                 let key = before.map_or_else(random, Ok).map_err(|error| system(&error))?;
-                let (epoch, cookie) = (random_number()?, random_number()?);
+                let epoch = random_number()?;
                 let secret = Secret::new(&key);
                 let seal = secret.seal(Role::Server, number, epoch);
                 let seal = seal.ok_or_else(|| system(&"a key could not be derived"))?;

@@ -385,6 +385,22 @@ fn frames_that_no_client_may_send_end_the_socket_only() {
 }
 
 #[test]
+fn readers_of_web_sockets_that_do_not_answer_a_ping_are_cut_off() {
+    let bed = Bed::new("[limits]\nwrite_time = \"500ms\"\n");
+    let mut socket = open_socket(&bed);
+    // As long as it answers, it stays.
+    for _ in 0..4 {
+        assert_eq!(socket.exactly(2).unwrap(), b"\x89\x00", "a ping");
+        socket.send(b"\x8a\x80\0\0\0\0");
+    }
+    assert_eq!(bed.metric("rnis_cut_off_total"), 0.0);
+    assert_eq!(socket.exactly(2).unwrap(), b"\x89\x00", "a ping");
+    assert!(socket.is_closed());
+    eventually("it is counted", || (bed.metric("rnis_cut_off_total") == 1.0).then_some(()));
+    is_well(&bed);
+}
+
+#[test]
 fn an_upgrade_without_its_header_fields_is_refused() {
     let bed = Bed::new("");
     let mut body = cell_change("");

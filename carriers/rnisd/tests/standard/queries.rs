@@ -73,6 +73,31 @@ fn each_filter_of_rab_info_selects_bearers() {
 }
 
 #[test]
+fn users_leave_with_their_source_and_with_their_cells_slots() {
+    let mut bed = Bed::new("[measures]\nsilence = \"300ms\"\n");
+    let count = |bed: &Bed| bed.server().core().state().counts();
+    // A source that is connected may be silent: it tells of events alone.
+    std::thread::sleep(std::time::Duration::from_millis(800));
+    assert_eq!(count(&bed), (2, 2, 2));
+    // A cell of slots may not.
+    let slot = |number: u32| json!({ "slot": { "cell": 0, "slot": number, "users": [[0, 17_921, 9, 2_000_000, 1.9]] } });
+    bed.say(slot(1));
+    eventually("the users are gone", || (count(&bed) == (2, 0, 0)).then_some(()));
+    assert!(bearers(&bed.get("/queries/rab_info?app_ins_id=a").json()).is_empty());
+    bed.say(slot(2));
+    eventually("the first is back", || (count(&bed).1 == 1).then_some(()));
+    // The connection ends.
+    bed.say(json!({ "event": { "cell": 1, "user": 1, "kind": "attached" } }));
+    eventually("the first is gone, the second there", || {
+        let users = bed.get("/vendor/users").json();
+        let served: Vec<bool> = users.as_array().unwrap().iter().map(|user| user["cell"].is_u64()).collect();
+        (served == [false, true]).then_some(())
+    });
+    bed.hang_up();
+    eventually("the second is gone, too", || (count(&bed).1 == 0).then_some(()));
+}
+
+#[test]
 fn plmn_info_has_an_entry_for_each_application() {
     let bed = Bed::new("");
     bed.get("/queries/plmn_info").expect(400);

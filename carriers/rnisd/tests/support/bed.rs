@@ -150,6 +150,11 @@ impl Bed {
         say(self.station.as_mut().unwrap(), &line);
     }
 
+    /// The base station closes its connection.
+    pub fn hang_up(&mut self) {
+        self.station = None;
+    }
+
     /// A user goes to a cell, from the other one.
     pub fn hand_over(&mut self, user: u32, to: u32) {
         self.say(handover(user, to));

@@ -95,7 +95,8 @@ impl Connection {
         }
     }
 
-    fn exactly(&mut self, length: usize) -> Option<Vec<u8>> {
+    /// The next bytes; `None` at the end of the connection.
+    pub fn exactly(&mut self, length: usize) -> Option<Vec<u8>> {
         while self.buffer.len() < length {
             if !self.fill() {
                 return None;

@@ -1,12 +1,13 @@
 //! `ranpace kernel feed`: brings radio information to the connections of a control.
 
 mod origin;
+mod peps;
 #[cfg(feature = "rnis")]
 mod rnis;
 mod source;
 
 use std::fmt;
-use std::net::{IpAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use ranpace_emulator::{HintLine, LONGEST_HINT_LINE, PepLine};
 use ranpace_kernel::{
     Control, DeviceConnections, KernelError, Loaded, PepFeed, PepSeen, Radio, RadioFeed, Reported,
 };
+use ranpace_tap::agent::Agents;
 use ranpace_units::Time;
 
 pub use self::origin::{Asking, Origin};
@@ -42,13 +44,15 @@ const TOLD: u64 = 3;
     ranpace kernel feed dcic --from hints.jsonl --user phone=10.77.0.2\n  \
     ranpace kernel feed cubic_meld_me --from hints.pipe --user phone=192.0.2.7 --user car=192.0.2.8\n  \
     ranpace kernel feed cubic_meld_me --from rnis:http://127.0.0.1:8012          all users that the server tells of\n  \
+    ranpace kernel feed mdcc --from pep:/etc/ranpace/agent.toml                  what Lightweight PEPs report\n  \
     ranpace kernel feed sigma --from table:/dev/shm/rnis --user phone=10.77.0.2\n  \
     ssh phone cat /run/modem | ranpace kernel feed dcic --from - --user phone")]
 pub struct Feed {
     /// Name of the control, as `ranpace kernel list` shows it
     name: String,
     /// Where radio information comes from: lines from a named pipe, a file that grows (from its end on) or - for standard input;
-    /// rnis:URL, an RNIS server by datagrams; table:PATH, the shared table of a server of this host
+    /// rnis:URL, an RNIS server by datagrams; table:PATH, the shared table of a server of this host; pep:FILE, Lightweight PEPs, by the
+    /// configuration of the agent that subscribes to them
     #[arg(long, value_name = "WHERE", value_parser = Origin::parse)]
     from: Origin,
     #[command(flatten)]
@@ -88,7 +92,7 @@ impl From<String> for Users {
 impl Users {
     /// Users of this origin: an RNIS server knows their addresses, and who there is.
     pub fn of(self, origin: &Origin) -> Self {
-        Self { is_known: !matches!(origin, Origin::Lines(_)), ..self }
+        Self { is_known: !matches!(origin, Origin::Lines(_) | Origin::Peps(_)), ..self }
     }
 
     /// The same at this address.
@@ -153,6 +157,8 @@ impl Feed {
 pub enum Hints {
     /// Lines.
     Lines(Source),
+    /// What PEPs report.
+    Peps(Box<Agents>),
     /// An RNIS server or its table.
     #[cfg(feature = "rnis")]
     Rnis(Box<ranpace_rnisd::client::HintReader>),
@@ -196,14 +202,15 @@ enum Destination<'a> {
 /// A control that hears PEPs.
 enum Peps<'a> {
     Loaded(&'a Loaded),
-    Pinned(PepFeed),
+    /// With its name.
+    Pinned(PepFeed, String),
 }
 
 impl Peps<'_> {
-    fn report(&self, line: &PepLine) -> Result<Reported, KernelError> {
+    fn report(&self, server: SocketAddr, user: SocketAddr, seen: &PepSeen) -> Result<Reported, KernelError> {
         match self {
-            Self::Loaded(loaded) => loaded.report(line.server, line.user, &seen(line)),
-            Self::Pinned(feed) => feed.report(line.server, line.user, &seen(line)),
+            Self::Loaded(loaded) => loaded.report(server, user, seen),
+            Self::Pinned(feed, _) => feed.report(server, user, seen),
         }
     }
 }
@@ -253,6 +260,7 @@ impl<'a> Listener<'a> {
     pub fn hints(&self, origin: &Origin, asking: &Asking) -> Result<Hints, Failure> {
         match origin {
             Origin::Lines(path) => Source::named(path).map(Hints::Lines),
+            Origin::Peps(file) => self.agents(file).map(|agents| Hints::Peps(Box::new(agents))),
             #[cfg(feature = "rnis")]
             Origin::Rnis(origin) => Ok(Hints::Rnis(Box::new(self.reader(origin, asking)?))),
         }
@@ -262,6 +270,7 @@ impl<'a> Listener<'a> {
     pub fn follow(&mut self, hints: &mut Hints, stop: &AtomicBool) -> Result<Told, Failure> {
         match hints {
             Hints::Lines(source) => self.follow_lines(source, stop),
+            Hints::Peps(agents) => self.follow_peps(agents, stop),
             #[cfg(feature = "rnis")]
             Hints::Rnis(reader) => self.follow_hints(reader, stop),
         }
@@ -355,7 +364,7 @@ impl Listener<'_> {
     /// A report of a PEP has come.
     fn take_report(&mut self, line: &PepLine) -> Result<(), KernelError> {
         let reported = match &self.destination {
-            Destination::Connections(peps) => peps.report(line)?,
+            Destination::Connections(peps) => peps.report(line.server, line.user, &seen(line))?,
             _ => Reported::NotOurs,
         };
         match reported {
@@ -386,7 +395,8 @@ impl Listener<'static> {
                 Self::to(Destination::Senders(DeviceConnections::pinned(name)?), users.or_host()?)
             }
             Some(Radio::Pep) => {
-                Self::to(Destination::Connections(Peps::Pinned(PepFeed::pinned(name)?)), Vec::new())
+                let peps = Peps::Pinned(PepFeed::pinned(name)?, name.to_owned());
+                Self::to(Destination::Connections(peps), Vec::new())
             }
             // A name that is not loaded, and a control that takes nothing, are refused.
             _ => Self::to(Destination::Receivers(DeviceConnections::pinned(name)?), users.or_host()?),

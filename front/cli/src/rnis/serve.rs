@@ -1,21 +1,20 @@
 //! `ranpace rnis serve` and `ranpace rnis check`: the server, and its configuration.
 
-use std::io::stderr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use ranpace_rnisd::config::{self, Config, ConfigError, LogFormat, LogLevel, SourceConfig};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use ranpace_rnisd::config::{Config, ConfigError, LogFormat, LogLevel, SourceConfig};
 use ranpace_rnisd::feed;
 use ranpace_rnisd::ipnet::IpNet;
 use ranpace_rnisd::server::{ServeError, Server, check_files};
 use ranpace_rnisd::source::NamedSource;
-use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::Failure;
-use crate::{interrupt, output};
+use crate::{interrupt, log, output};
 
 /// What faults of options are told under, where a file's name stands otherwise.
 const OPTIONS: &str = "the options";
@@ -112,23 +111,18 @@ impl From<ServeError> for Failure {
     }
 }
 
-/// Writes the log to standard error.
-fn log(to: &config::Log) {
-    let level = match to.level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-    };
-    // Where nobody reads the log, there is nobody to tell that it cannot be written.
-    let log = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(stderr)
-        .with_target(false)
-        .log_internal_errors(false);
-    match to.format {
-        LogFormat::Text => log.with_ansi(false).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
+/// Allows as many open files as the system lets this process have: each connection is one, and each callback that is under way.
+fn allow_files(connections: usize) {
+    let allowed = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most).map(|()| most));
+    match allowed {
+        Ok(most) if most < connections as u64 => tracing::warn!(
+            most,
+            connections,
+            "fewer files may be open than `limits.connections`: raise the limit (LimitNOFILE= of systemd, ulimit -Hn)"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the number of open files could not be raised to its limit"),
     }
 }
 
@@ -171,12 +165,13 @@ impl Serve {
         // Before there is anything that a signal could interrupt. What is to be said when it stops, the log says.
         interrupt::flag();
         interrupt::at_exit(|| {});
-        log(&config.log);
+        log::to_standard_error(&config.log);
         let sources: Result<Vec<NamedSource>, String> =
             config.source.iter().map(SourceConfig::open).collect();
         let sources = sources.map_err(Failure::asked)?;
         let (for_people, count, keeps) =
             (config.log.format == LogFormat::Text, sources.len(), config.data.is_some());
+        allow_files(config.limits.connections);
         let feed = feed::from_config(&config.feed).map_err(Failure::asked)?;
         let server = Server::start(config, sources, feed)?;
         if for_people {

@@ -36,6 +36,23 @@ const WAITING: usize = 16;
 const SHOWN: usize = 8;
 /// Members of notifications that the line has in other words, or not at all.
 const LEFT_OUT: [&str; 4] = ["notificationType", "associateId", "timeStamp", "_links"];
+/// Notifications that come periodically for each user: no line, or they would be all that is seen.
+const PERIODIC: [&str; 2] = ["MeasRepUe", "NrMeasRepUe"];
+/// The columns: name, width without that of `user`, and in which order they are left out where the terminal is too narrow; 0 is never.
+const COLUMNS: [(&str, u16, u8); 12] = [
+    ("user", 0, 0),
+    ("cell", 9, 1),
+    ("CQI", 8, 0),
+    ("dl PRBs", 7, 0),
+    ("MCS", 3, 2),
+    ("block", 7, 3),
+    ("queue", 10, 0),
+    ("ul PRBs", 7, 0),
+    ("MCS", 3, 2),
+    ("block", 7, 3),
+    ("queue", 10, 0),
+    ("age", 7, 0),
+];
 
 /// Watch the users of a server's cells in the terminal: channel, grants and queues, and what happens to them
 #[derive(clap::Args)]
@@ -147,7 +164,11 @@ async fn follow(mut body: Incoming, to: &SyncSender<News>) -> String {
                         tell(to, News::Records(records));
                     }
                 }
-                "notification" => tell(to, News::Notification(summary(data))),
+                "notification" => {
+                    if let Some(line) = summary(data) {
+                        tell(to, News::Notification(line));
+                    }
+                }
                 "missed" => tell(to, News::Notification(format!("missed: {data}"))),
                 _ => {}
             });
@@ -188,18 +209,45 @@ impl Events {
     }
 }
 
-/// A notification in one line: what, about whom, and the rest as JSON.
-fn summary(notification: &str) -> String {
+/// A notification in one line: what, about whom, and the rest as JSON; `None` if it is a periodic one.
+fn summary(notification: &str) -> Option<String> {
     let Ok(Value::Object(mut members)) = serde_json::from_str(notification) else {
-        return notification.to_owned();
+        return Some(notification.to_owned());
     };
     let kind = members.get("notificationType").and_then(Value::as_str).unwrap_or("Notification");
     let kind = kind.strip_suffix("Notification").unwrap_or(kind).to_owned();
+    if PERIODIC.contains(&kind.as_str()) {
+        return None;
+    }
     let ids = members.get("associateId").and_then(Value::as_array).into_iter().flatten();
     let ids: Vec<&str> = ids.filter_map(|id| id["value"].as_str()).collect();
     let ids = ids.join(" ");
     members.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));
-    format!("{kind} {ids} {}", Value::Object(members))
+    let mut rest = Value::Object(members);
+    name_cells(&mut rest);
+    Some(format!("{kind} {ids} {rest}"))
+}
+
+/// Writes cells as their numbers alone: their networks are mostly the same.
+fn name_cells(value: &mut Value) {
+    match value {
+        Value::Object(members) => match members.get("cellId").or_else(|| members.get("nrcellId")) {
+            Some(cell) => *value = cell.clone(),
+            None => members.values_mut().for_each(name_cells),
+        },
+        Value::Array(values) => values.iter_mut().for_each(name_cells),
+        _ => {}
+    }
+}
+
+/// The places of the columns that are shown in a terminal of this width, and their widths.
+fn columns(width: u16, longest_user: u16) -> Vec<(usize, u16)> {
+    let of = |most: u8| {
+        let shown = COLUMNS.iter().enumerate().filter(move |(_, (_, _, order))| *order <= most);
+        shown.map(move |(place, (_, width, _))| (place, if place == 0 { longest_user } else { *width }))
+    };
+    let fits = |most: &u8| of(*most).map(|(_, width)| width + 1).sum::<u16>() <= width + 1;
+    of((0..=3).rev().find(fits).unwrap_or(0)).collect()
 }
 
 /// What is drawn.
@@ -225,11 +273,13 @@ impl Screen {
             return format!("{server}   no connection: {reason}; it is tried again   Ctrl-C ends it");
         }
         let cells: BTreeSet<&str> = records.iter().map(|record| record.ecgi.cell_id.as_str()).collect();
-        format!("{server}   {} users in {} cells   Ctrl-C ends it", records.len(), cells.len())
+        let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let (users, cells) = (count(records.len(), "user"), count(cells.len(), "cell"));
+        format!("{server}   {users} in {cells}   Ctrl-C ends it")
     }
 
     /// The line of a user, whose record has this age.
-    fn row(record: &TtiMeas, now: Duration) -> Row<'static> {
+    fn row(record: &TtiMeas, now: Duration) -> [String; COLUMNS.len()] {
         let TimeStamp { seconds, nano_seconds } = record.time_stamp;
         let age = now.saturating_sub(Duration::new(seconds.into(), nano_seconds));
         let cqi = match (record.handover, record.cqi) {
@@ -243,9 +293,9 @@ impl Screen {
             let queue = format!("{:.1} kB", link.queue_bytes as f64 / 1e3);
             [format!("{:.1}", link.prbs), link.mcs.to_string(), block, queue]
         };
-        let user = [record.associate_id.value.clone(), record.ecgi.cell_id.clone(), cqi];
-        let cells = user.into_iter().chain(link(&record.dl)).chain(link(&record.ul));
-        Row::new(cells.chain([format!("{} ms", age.as_millis())]))
+        let (user, cell) = (record.associate_id.value.clone(), record.ecgi.cell_id.clone());
+        let ([a, b, c, d], [e, f, g, h]) = (link(&record.dl), link(&record.ul));
+        [user, cell, cqi, a, b, c, d, e, f, g, h, format!("{} ms", age.as_millis())]
     }
 }
 
@@ -278,28 +328,25 @@ impl View for Screen {
     }
 
     fn draw(&self, frame: &mut Frame<'_>) {
-        let below = if self.notifications.is_empty() { 0 } else { self.notifications.len() as u16 + 1 };
+        // At most a third of the terminal.
+        let most = usize::from(frame.area().height / 3);
+        let skipped = self.notifications.len().saturating_sub(most.saturating_sub(1));
+        let lines: Vec<Line<'_>> =
+            self.notifications.iter().skip(skipped).map(|line| Line::from(line.as_str())).collect();
+        let below = if lines.is_empty() { 0 } else { lines.len() as u16 + 1 };
         let [head, users, foot] =
             Layout::vertical([Constraint::Length(2), Constraint::Min(0), Constraint::Length(below)])
                 .areas(frame.area());
         frame.render_widget(Paragraph::new(Line::from(self.headline()).bold()), head);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let names = [
-            "user",
-            "cell",
-            "CQI",
-            "down: PRBs",
-            "MCS",
-            "block",
-            "queue",
-            "up: PRBs",
-            "MCS",
-            "block",
-            "queue",
-            "age",
-        ];
-        let widths = [16, 9, 8, 10, 3, 8, 10, 8, 3, 8, 10, 8].map(Constraint::Max);
-        let rows = self.records.iter().map(|record| Self::row(record, now));
+        let longest = self.records.iter().map(|record| record.associate_id.value.len()).max();
+        let shown = columns(frame.area().width, longest.unwrap_or(0).clamp(4, 39) as u16);
+        let names = shown.iter().map(|(place, _)| COLUMNS[*place].0);
+        let widths = shown.iter().map(|(_, width)| Constraint::Length(*width));
+        let rows = self.records.iter().map(|record| {
+            let mut cells = Self::row(record, now);
+            Row::new(shown.iter().map(|(place, _)| std::mem::take(&mut cells[*place])).collect::<Vec<_>>())
+        });
         let table = Table::new(rows, widths).header(Row::new(names).dim()).column_spacing(1);
         frame.render_widget(table, users);
         let hidden = (self.records.len() + 1).saturating_sub(usize::from(users.height));
@@ -308,7 +355,6 @@ impl View for Screen {
             let more = format!("and {} more, for which the terminal is too small{:80}", hidden + 1, "");
             frame.render_widget(Paragraph::new(more).dim(), line);
         }
-        let lines: Vec<Line<'_>> = self.notifications.iter().map(|line| Line::from(line.as_str())).collect();
         let [_, foot] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(foot);
         frame.render_widget(Paragraph::new(lines).dim(), foot);
     }
@@ -347,8 +393,9 @@ mod tests {
         let mut screen = Screen::new("mec:8012".to_owned());
         screen.add(News::Records(vec![record(10, "0000002"), record(11, "0000001"), record(9, "0000002")]));
         let change = json!({ "notificationType": "CellChangeNotification", "hoStatus": 3,
-            "associateId": [{ "type": 1, "value": "10.77.0.9" }], "timeStamp": { "seconds": 1, "nanoSeconds": 0 } });
-        screen.add(News::Notification(summary(&change.to_string())));
+            "srcEcgi": { "cellId": "0000001", "plmn": { "mcc": "001", "mnc": "01" } }, "associateId": [{ "type": 1, "value": "10.77.0.9" }], "timeStamp": { "seconds": 1, "nanoSeconds": 0 } });
+        screen.add(News::Notification(summary(&change.to_string()).unwrap()));
+        assert_eq!(summary(&json!({ "notificationType": "MeasRepUeNotification" }).to_string()), None);
         let shown = lines(&screen, 130, 12);
         assert_eq!(shown[0], "mec:8012   3 users in 2 cells   Ctrl-C ends it");
         let users: Vec<&str> =
@@ -358,7 +405,7 @@ mod tests {
             shown[3].contains("0000001") && shown[3].contains("12.5") && shown[3].contains("5.0 kB"),
             "{shown:#?}"
         );
-        assert_eq!(shown[11], "CellChange 10.77.0.9 {\"hoStatus\":3}");
+        assert_eq!(shown[11], "CellChange 10.77.0.9 {\"hoStatus\":3,\"srcEcgi\":\"0000001\"}");
         screen.add(News::Connected(Err("refused".to_owned())));
         assert!(screen.headline().contains("no connection: refused"));
     }
@@ -372,7 +419,23 @@ mod tests {
             screen.add(News::Notification("one".to_owned()));
         }
         let shown = lines(&screen, 120, 16);
-        assert!(shown.iter().any(|line| line.starts_with("and 14 more")), "{shown:#?}");
+        assert!(
+            shown.iter().any(|line| line.starts_with("and 1") && line.contains(" more, for which")),
+            "{shown:#?}"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_fewer_columns_whole() {
+        let mut screen = Screen::new("mec".to_owned());
+        screen.add(News::Records(vec![record(10, "0000001")]));
+        let shown = lines(&screen, 80, 10);
+        assert_eq!(
+            shown[2].split_whitespace().collect::<Vec<_>>(),
+            ["user", "cell", "CQI", "dl", "PRBs", "queue", "ul", "PRBs", "queue", "age"]
+        );
+        assert!(shown[3].starts_with("10.77.0.10 0000001   11"), "{shown:#?}");
+        assert!(lines(&screen, 120, 10)[2].matches("block").count() == 2);
     }
 
     #[test]

@@ -19,6 +19,8 @@ const RATE: u32 = 2_000;
 /// Impossible reports tolerated within [`IMPOSSIBLE_WITHIN`].
 const IMPOSSIBLE: u32 = 8;
 const IMPOSSIBLE_WITHIN: Span = Span::SECOND;
+/// Silence about a flow after which a report of any epoch is accepted: a PEP that has started again counts its epochs anew.
+const FORGOTTEN: Span = Span::SECOND;
 /// For how long a PEP is ignored afterwards.
 const DISTRUST: Span = Span::from_secs(60);
 
@@ -80,8 +82,8 @@ pub struct Verified {
 struct Known {
     flow: u32,
     id: FlowId,
-    /// Epoch and packets of the last report.
-    last: Option<(u16, u32)>,
+    /// Epoch and packets of the last report, and when it came.
+    last: Option<(u16, u32, Time)>,
 }
 
 /// The server's end, for one PEP.
@@ -122,6 +124,13 @@ impl Agent {
         }
     }
 
+    /// The same with another sequence number for its first message than zero. An agent that starts again under the same key has to begin
+    /// above all that it ever sent, because a number seals one message only.
+    #[must_use]
+    pub fn starting_at(self, sequence: u64) -> Self {
+        Self { sequence, ..self }
+    }
+
     /// Counters.
     pub fn stats(&self) -> &AgentStats {
         &self.stats
@@ -155,7 +164,7 @@ impl Agent {
     /// Asks for a new epoch of a flow whose reports can no longer be interpreted.
     pub fn resync(&mut self, id: &FlowId) -> Option<Buffer> {
         let reference = reference(&self.wanted.flow_key, id);
-        let (epoch, _) = self.flows.get(&reference)?.last?;
+        let (epoch, ..) = self.flows.get(&reference)?.last?;
         let resync = Resync { reference, epoch: epoch.wrapping_add(1) };
         Some(self.send(Kind::Resync, |out| resync.write(out)))
     }
@@ -189,11 +198,14 @@ impl Agent {
         let report = ReportMessage::read(header.flags, body)?;
         let known = self.flows.get_mut(&report.reference).ok_or(Refusal::UnknownFlow(report.reference))?;
         let new_epoch = match known.last {
+            Some((epoch, packets, at)) if now.since(at) >= FORGOTTEN => {
+                epoch != report.epoch || (report.packets.wrapping_sub(packets) as i32) < 0
+            }
             // An epoch is older if it is behind by less than half of the number space, as with sequence numbers.
-            Some((epoch, _)) if (report.epoch.wrapping_sub(epoch) as i16) < 0 => {
+            Some((epoch, ..)) if (report.epoch.wrapping_sub(epoch) as i16) < 0 => {
                 return Err(Refusal::Outdated);
             }
-            Some((epoch, packets)) if epoch == report.epoch => {
+            Some((epoch, packets, _)) if epoch == report.epoch => {
                 if (report.packets.wrapping_sub(packets) as i32) < 0 {
                     return Err(Refusal::Outdated);
                 }
@@ -202,7 +214,7 @@ impl Agent {
             Some(_) => true,
             None => report.epoch != 0,
         };
-        known.last = Some((report.epoch, report.packets));
+        known.last = Some((report.epoch, report.packets, now));
         self.stats.verified += 1;
         Ok(Verified { flow: known.flow, report, new_epoch })
     }

@@ -1,6 +1,7 @@
 //! A packet as the PEP sees it, and the flow that it belongs to.
 
 use core::hash::{BuildHasher, Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
 
 use siphasher::sip::SipHasher13;
 
@@ -20,6 +21,18 @@ pub struct FlowId {
 }
 
 impl FlowId {
+    /// The flow of packets from `source`, the server's end, to `destination`, the client's. An IPv4 address that an IPv6 one stands for
+    /// counts as the IPv4 address.
+    pub fn new(source: SocketAddr, destination: SocketAddr, protocol: u8) -> Self {
+        Self {
+            source: address_bytes(source.ip()),
+            destination: address_bytes(destination.ip()),
+            source_port: source.port(),
+            destination_port: destination.port(),
+            protocol,
+        }
+    }
+
     /// The 37 bytes that are hashed.
     pub fn to_bytes(&self) -> [u8; 37] {
         let mut bytes = [0; 37];
@@ -29,6 +42,18 @@ impl FlowId {
         bytes[34..36].copy_from_slice(&self.destination_port.to_be_bytes());
         bytes[36] = self.protocol;
         bytes
+    }
+}
+
+/// An address as in [`FlowId`].
+pub fn address_bytes(address: IpAddr) -> [u8; 16] {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let mut bytes = [0; 16];
+            bytes[12..].copy_from_slice(&address.octets());
+            bytes
+        }
+        IpAddr::V6(address) => address.octets(),
     }
 }
 

@@ -24,7 +24,7 @@ mod sent;
 mod tests;
 
 pub use self::agent::{Agent, AgentStats, Refusal, Verified};
-pub use self::flow::{Body, FlowId, Packet};
+pub use self::flow::{Body, FlowId, Packet, address_bytes};
 pub use self::gaps::Gaps;
 pub use self::limit::TokenBucket;
 pub use self::pep::{Datagram, Pep, PepSettings, PepStats};

@@ -51,11 +51,14 @@ pub struct PepSettings {
     pub idle: Span,
     /// Whether it sends offers to servers that it shares a key with and that did not subscribe.
     pub offers: bool,
+    /// Sequence number of the first message to each server. A PEP that starts again under the same keys has to begin above all that
+    /// it ever sent, because a number seals one message only; zero is for keys that are new.
+    pub first_sequence: u64,
 }
 
 impl Default for PepSettings {
     fn default() -> Self {
-        Self { id: 1, flows: 65_536, idle: Span::from_secs(30), offers: false }
+        Self { id: 1, flows: 65_536, idle: Span::from_secs(30), offers: false, first_sequence: 0 }
     }
 }
 
@@ -210,7 +213,7 @@ impl Pep {
             key,
             replay: Replay::default(),
             limit: TokenBucket::new(CONTROL_RATE, CONTROL_RATE),
-            sequence: 0,
+            sequence: self.settings.first_sequence,
             subscription: None,
             generation: 0,
             packets: 0,
@@ -270,6 +273,9 @@ impl Pep {
             flow.reference = reference(&subscription.flow_key, &flow.id);
             self.by_reference.insert(flow.reference, slot);
             flow.restart(flow.epoch.wrapping_add(1));
+            if let (Body::Tcp { seq, .. }, Counted::Tcp(gaps)) = (packet.body, &mut flow.counted) {
+                gaps.skip_to(seq);
+            }
         }
         let unaffordable = !flow.affords_report();
         flow.closed = false;
@@ -308,6 +314,23 @@ impl Pep {
         } else if wake_at < flow.timer {
             self.wake(slot, wake_at);
         }
+    }
+
+    /// Packets have passed that were not observed. Each flow begins a new epoch, and again with its next packet, so that they are
+    /// reported as unknown and not as missing.
+    pub fn lose_sight(&mut self) {
+        for server in &mut self.servers {
+            server.generation = server.generation.wrapping_add(1);
+        }
+        for flow in self.flows.iter_mut().filter(|flow| flow.live) {
+            flow.restart(flow.epoch.wrapping_add(1));
+        }
+    }
+
+    /// Whether a server with this address is subscribed.
+    pub fn is_subscribed(&self, now: Time, address: [u8; 16]) -> bool {
+        let mut servers = self.servers.iter().filter(|server| server.address == address);
+        servers.any(|server| server.subscription.as_ref().is_some_and(|(_, until)| now < *until))
     }
 
     /// Begins a flow with its first packet.
@@ -630,7 +653,7 @@ impl Pep {
                     .subscription
                     .as_ref()
                     .is_some_and(|(old, _)| old.flow_key == wanted.flow_key && old.tag_key == wanted.tag_key);
-                server.generation += u32::from(!same);
+                server.generation = server.generation.wrapping_add(u32::from(!same));
                 server.subscription = Some((wanted, until));
             }
             Kind::Stop => server.subscription = None,

@@ -339,6 +339,52 @@ fn an_epoch_that_the_server_asks_for_counts_from_zero() {
     assert!(verified.new_epoch && verified.report.packets == 2);
 }
 
+#[test]
+fn packets_that_were_not_observed_are_unknown_and_not_missing() {
+    let mut rig = Rig::new(PepSettings::default());
+    rig.agent.register(flow(1), 0);
+    rig.segment(at(0), 1, 0, 1_000);
+    rig.segment(at(1), 1, 1_000, 1_000);
+    assert_eq!(tcp(&rig.reports(at(1))[0]), (2_000, Vec::new()));
+    // 2 to 4 pass unobserved.
+    rig.pep.lose_sight();
+    for number in 5..9 {
+        rig.segment(at(10), 1, 1_000 * number, 1_000);
+    }
+    let last = rig.reports(at(5_000)).pop().unwrap();
+    assert!(last.new_epoch, "{last:?}");
+    assert_eq!(tcp(&last), (9_000, Vec::new()));
+}
+
+#[test]
+fn pep_that_starts_again_is_heard_after_a_second() {
+    let mut rig = Rig::new(PepSettings::default());
+    rig.agent.register(flow(1), 0);
+    // It has counted anew twice, so the flow's epoch is 2.
+    for number in 0..6 {
+        if number % 2 == 0 {
+            rig.pep.lose_sight();
+        }
+        rig.segment(at(number), 1, 1_000 * number as u32 + 1, 1_000);
+    }
+    assert!(rig.reports(at(10)).pop().unwrap().report.epoch >= 2);
+    let mut again = Pep::new(PepSettings { first_sequence: 1 << 40, ..PepSettings::default() });
+    again.add_server(SERVER, SECRET, 5);
+    let mut asked = rig.agent.poll(Time::from_secs(1_800)).unwrap();
+    again.on_datagram(at(20), SERVER, asked.as_mut_slice());
+    let mut told = |rig: &mut Rig, now: Time, seq: u32| {
+        for seq in [seq, seq + 1_000] {
+            let body = Body::Tcp { seq, length: 1_000, syn: false, reset: false };
+            again.on_packet(now, &Packet { flow: flow(1), bytes: 1_020, marked: false, body });
+        }
+        let mut datagram = again.poll(now).unwrap();
+        rig.agent.on_datagram(now, datagram.content.as_mut_slice())
+    };
+    assert_eq!(told(&mut rig, at(30), 6_001), Err(Refusal::Outdated));
+    let heard = told(&mut rig, at(1_100_000), 8_001).unwrap();
+    assert!(heard.new_epoch && tcp(&heard) == (10_001, Vec::new()), "{heard:?}");
+}
+
 proptest! {
     /// Any up to 16 of up to 4096 that are missing are found, in whatever order the rest came.
     #[test]

@@ -103,7 +103,7 @@ pub struct TtiMeas {
     pub ecgi: Ecgi,
     /// When it was measured.
     pub time_stamp: TimeStamp,
-    /// CQI of the period, if one was measured.
+    /// CQI: the latest in what the server sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cqi: Option<u8>,
     /// Whether it is in handover.

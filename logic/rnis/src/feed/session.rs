@@ -5,7 +5,7 @@
 use ranpace_units::{Span, Time};
 
 use super::message::{Answer, CLOCK_BYTES, Header, Hello, Kind, MessageError, Request};
-use super::{CALM, COOKIE_LIFE, IMPATIENT, SILENCE};
+use super::{CALM, COOKIE_LIFE, IMPATIENT, PATIENCE, RARE, SILENCE};
 use crate::Replay;
 
 /// Why a request has no effect.
@@ -46,7 +46,7 @@ pub struct Session {
     cookies: [u64; 2],
     next_cookie: Time,
     next_hello: Time,
-    /// When it was opened, or its last request came.
+    /// When it was opened, asked for again or moved, or its last request came.
     last: Time,
     is_answered: bool,
     requester: Option<(u64, Replay)>,
@@ -76,6 +76,24 @@ impl Session {
     /// Changes the interval between reports, which later hellos say.
     pub fn set_period(&mut self, period: Span) {
         self.period = period;
+    }
+
+    /// The subscription was asked for again: a subscriber that is not served is invited at once.
+    pub fn invite(&mut self, now: Time) {
+        if !self.is_served(now) {
+            (self.is_answered, self.last, self.next_hello) = (false, now, now);
+        }
+    }
+
+    /// The subscriber has another address from now on, which gets nothing but invitations until it returns this new random cookie.
+    pub fn readdress(&mut self, now: Time, cookie: u64) {
+        (self.cookies, self.next_cookie) = ([cookie; 2], now + COOKIE_LIFE);
+        (self.is_answered, self.last, self.next_hello) = (false, now, now);
+    }
+
+    /// Whether the present address has ever returned a cookie.
+    pub fn is_answered(&self) -> bool {
+        self.is_answered
     }
 
     /// Whether reports go to the subscriber: it has sent a request, and not fallen silent.
@@ -153,7 +171,8 @@ impl Session {
     /// The next message that is due, to be called until there is none. `cookie` is a random number, in case a new one is needed; without
     /// one the old one stays.
     ///
-    /// A subscriber that has not answered is invited ten times a second for [`SILENCE`], and once a second from then on.
+    /// A subscriber that has not answered is invited ten times a second for [`SILENCE`], once a second for [`PATIENCE`], and once in
+    /// [`RARE`] from then on: whoever was named without being asked must not be flooded.
     pub fn poll(&mut self, now: Time, cookie: &mut dyn FnMut() -> Option<u64>) -> Option<Due> {
         let is_served = self.is_served(now);
         if is_served && now >= self.next_directory.0 {
@@ -169,8 +188,14 @@ impl Session {
             self.cookies = [cookie, self.cookies[0]];
             self.next_cookie = now + COOKIE_LIFE;
         }
-        let is_new = !self.is_answered && now < self.last + SILENCE;
-        self.next_hello = now + if is_new { IMPATIENT } else { CALM };
+        self.next_hello = now
+            + if now >= self.last + PATIENCE {
+                RARE
+            } else if self.is_answered || now >= self.last + SILENCE {
+                CALM
+            } else {
+                IMPATIENT
+            };
         Some(Due::Hello(Hello { cookie: self.cookies[0], period: self.period }))
     }
 
@@ -248,6 +273,32 @@ mod tests {
         play(&mut session, 12_401..22_000);
         let (header, body) = request(5, 10, 3, 2);
         assert_eq!(session.on_request(&header, &body, ms(22_000), [1; 8]), Err(RequestRefused::Cookie));
+    }
+
+    #[test]
+    fn an_address_that_never_answers_gets_few_invitations_and_a_new_one_no_reports() {
+        let mut session = Session::new(10, 7, Span::ZERO, ms(0), 5);
+        let due = |session: &mut Session, times| play(session, times).len();
+        assert_eq!(due(&mut session, 0..10_000), 100);
+        assert_eq!(due(&mut session, 10_000..60_000), 50);
+        assert_eq!(due(&mut session, 60_000..660_000), 20);
+        // It is asked for again, and answers.
+        session.invite(ms(660_000));
+        assert_eq!(due(&mut session, 660_000..661_000), 10);
+        let Some(Due::Hello(Hello { cookie, .. })) = session.poll(ms(661_000), &mut || None) else {
+            panic!()
+        };
+        let (header, body) = request(cookie, 10, 3, 0);
+        session.on_request(&header, &body, ms(661_000), [1; 8]).unwrap();
+        assert!(session.is_served(ms(661_001)));
+        session.readdress(ms(661_002), 77);
+        assert!(!session.is_served(ms(661_003)) && !session.is_answered());
+        let (header, body) = request(cookie, 10, 3, 1);
+        let answer = session.on_request(&header, &body, ms(661_003), [1; 8]);
+        assert_eq!(answer, Err(RequestRefused::Cookie), "of the address before");
+        let (header, body) = request(77, 10, 3, 2);
+        assert!(session.on_request(&header, &body, ms(661_004), [1; 8]).is_ok());
+        assert!(session.is_served(ms(661_005)));
     }
 
     #[test]

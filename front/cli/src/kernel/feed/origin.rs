@@ -1,4 +1,4 @@
-//! What `--from` and `--feed` name: lines, an RNIS server, or its shared table.
+//! What `--from` and `--feed` name: lines, an RNIS server, its shared table, or Lightweight PEPs.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,19 @@ use crate::failure::Failure;
 pub enum Origin {
     /// Lines from a pipe, a file, or standard input.
     Lines(PathBuf),
+    /// PEPs, by the file of the agent that subscribes to them.
+    Peps(PathBuf),
     /// An RNIS server or its table.
     #[cfg(feature = "rnis")]
     Rnis(ranpace_rnisd::client::Origin),
 }
 
 impl Origin {
-    /// Reads `rnis:URL`, `table:PATH`, a broker's `amqp://...`, or the name of a file.
+    /// Reads `rnis:URL`, `table:PATH`, `pep:FILE`, a broker's `amqp://...`, or the name of a file.
     pub fn parse(text: &str) -> Result<Self, String> {
+        if let Some(file) = text.strip_prefix("pep:") {
+            return Ok(Self::Peps(file.into()));
+        }
         if !["rnis:", "table:", "amqp://"].iter().any(|prefix| text.starts_with(prefix)) {
             return Ok(Self::Lines(text.into()));
         }

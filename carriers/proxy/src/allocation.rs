@@ -1,0 +1,126 @@
+//! What RAPID is told of each connection, and what it decides: windows towards servers, and rates and windows towards users.
+//!
+//! A *tick* reads the counters of the sockets whose connections have moved since the last one. A window towards a server is a clamp of
+//! the socket's window, which is set again at each tick: the kernel replaces it when the sizes of arriving segments change.
+
+use ranpace_pep::rapid::FlowId;
+use ranpace_proxy_options::{TcpInfo, set_window_clamp};
+use ranpace_units::{Bytes, Span, Time};
+
+use crate::error::ProxyError;
+use crate::proxy::{Proxy, now};
+
+/// Interval of ticks. Ours.
+const TICK: Span = Span::from_millis(1);
+/// Ticks take at most this part of the time: they come later when there is much to read. Ours.
+const PART: u64 = 10;
+
+/// Least RTT to a server that the allocator is told. A window for less than a few ticks would be below two segments, which is the
+/// least window, and the rate that follows from it above the user's capacity. What a nearer server sends too early waits in the
+/// proxy, where it counts against the window. Ours.
+const LEAST_RTT: Span = Span::from_millis(10);
+
+/// The RTT to a server, as the allocator is told.
+pub(crate) fn server_rtt(info: &TcpInfo) -> Span {
+    Span::from_micros(info.rtt.into()).max(LEAST_RTT)
+}
+
+impl Proxy {
+    /// Reads the counters of what has moved, and applies what follows.
+    pub(crate) fn tick(&mut self, begun: Time) -> Result<(), ProxyError> {
+        let moved = std::mem::take(&mut self.moved);
+        for place in &moved {
+            let Some(relay) = self.relays.get_mut(*place) else { continue };
+            relay.moved = false;
+            if relay.waits_for_pipe() {
+                self.go(begun, *place);
+            }
+            self.count(begun, *place);
+        }
+        self.rapid.on_deadline(begun);
+        self.apply_changes();
+        // What was set for others may have changed what there is for these.
+        for place in moved {
+            self.apply_window(place);
+        }
+        let took = now()?.since(begun);
+        self.tick_at = begun + TICK.max(took * PART);
+        Ok(())
+    }
+
+    /// Reads the counters of a connection.
+    fn count(&mut self, now: Time, place: usize) {
+        let Some(relay) = self.relays.get_mut(place) else { return };
+        // A socket that cannot say is about to be reset, of which an event tells.
+        let (Ok(server), Ok(user)) = (TcpInfo::read(&relay.server.socket), TcpInfo::read(&relay.user.socket))
+        else {
+            return;
+        };
+        let (read, _) = relay.read();
+        let stuck = relay.stuck() as u64;
+        let counted = &mut relay.counted;
+        let flow = counted.flow;
+        let came = server.bytes_received.saturating_sub(counted.received);
+        let asked = server.bytes_acked > counted.server_acked;
+        let taken = user.bytes_acked.saturating_sub(counted.user_acked);
+        (counted.received, counted.server_acked, counted.user_acked) =
+            (server.bytes_received, server.bytes_acked, user.bytes_acked);
+        let backlog = server.bytes_received.saturating_sub(read) + stuck + u64::from(user.unsent);
+        self.rapid.on_wan_data(now, flow, Bytes::new(came));
+        if asked && server.rtt > 0 {
+            self.rapid.on_wan_rtt(now, flow, server_rtt(&server));
+        }
+        if taken > 0 {
+            self.rapid.on_ran_acked(flow, Bytes::new(taken));
+            self.rapid.on_ran_rtt(now, flow, Span::from_micros(user.rtt.max(1).into()));
+        }
+        self.rapid.on_backlog(now, flow, Bytes::new(backlog));
+        let goes_on = came > 0 || taken > 0 || backlog > 0 || user.unacked > 0 || relay.waits_for_pipe();
+        if goes_on && !relay.moved {
+            relay.moved = true;
+            self.moved.push(place);
+        }
+    }
+
+    /// Applies all decisions that have changed.
+    pub(crate) fn apply_changes(&mut self) {
+        while let Some(flow) = self.rapid.next_change() {
+            let Some(place) = self.by_flow.get(flow.index()).copied() else { continue };
+            if self.relays.get(place).is_some_and(|relay| relay.counted.flow == flow) {
+                self.apply_allocation(place, flow);
+                self.apply_window(place);
+            }
+        }
+    }
+
+    /// Sets the window towards the server.
+    fn apply_window(&mut self, place: usize) {
+        let Some(relay) = self.relays.get_mut(place) else { return };
+        let flow = relay.counted.flow;
+        let window = self
+            .rapid
+            .window(flow)
+            .unwrap_or_else(|| self.rapid.room(flow))
+            .min(self.config.limits.flow_buffer);
+        let scale = relay.counted.scale;
+        // The kernel rounds up. A clamp of less than its least stops the server, too: that is below a segment.
+        let clamp = (window.get() as u32 >> scale) << scale; // at most `flow_buffer`
+        relay.counted.clamp = clamp;
+        if set_window_clamp(&relay.server.socket, clamp.max(1)).is_err() {
+            self.metrics.refused.inc();
+        }
+    }
+
+    /// Tells the sender towards the user.
+    fn apply_allocation(&mut self, place: usize, flow: FlowId) {
+        let allocation = self.rapid.allocation(flow).zip(self.rapid.ran_window(flow));
+        let Some(relay) = self.relays.get_mut(place).filter(|relay| relay.counted.allocation != allocation)
+        else {
+            return;
+        };
+        relay.counted.allocation = allocation;
+        if self.sender.allocate(&relay.user.socket, allocation).is_err() {
+            self.metrics.refused.inc();
+        }
+    }
+}

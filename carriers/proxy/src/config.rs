@@ -1,0 +1,544 @@
+//! The configuration file: TOML, all faults of which are told at once, each with its line, its key and what was expected.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use ranpace_pep::rapid::{self, Estimator, Profile, Settings};
+use ranpace_rnisd::client::Origin;
+use ranpace_rnisd::config::{ConfigError, Fault, Faults, Log, read_parts};
+use ranpace_units::{Bytes, Span};
+use serde::{Deserialize, Deserializer};
+
+/// The longest name: with the endings of the devices it has to fit the 15 bytes of an interface's name.
+const LONGEST_NAME: usize = 10;
+/// The least buffer of a flow: a window below it would not hold the first data of a server (RFC 6928).
+const LEAST_BUFFER: Bytes = Bytes::new(16 << 10);
+
+/// What may wait of a connection before its rate is known: more than the sockets and a pipe hold at a time, or else a fast path is
+/// throttled. Ours.
+const OPEN_BUFFER: Bytes = Bytes::new(512 << 10);
+
+/// The whole file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Names the nftables table and the devices; different for each proxy of a host.
+    pub name: String,
+    /// Port of the listener, which redirected connections reach. Different for each proxy of a host.
+    pub port: u16,
+    /// The marks, routing tables and priorities of routing rules are this number and the next one.
+    pub number: u32,
+    /// When a client's connection is accepted.
+    pub handshake: Handshake,
+    /// Whose connections are split; required.
+    pub clients: Vec<Clients>,
+    /// Networks of servers whose connections are never split.
+    pub except: Vec<IpNet>,
+    /// Radio information.
+    pub feed: Option<Feed>,
+    /// Users with several addresses, or with another address than in the feed.
+    pub user: Vec<User>,
+    /// The allocation.
+    pub rapid: Rapid,
+    /// The sender towards users.
+    pub sender: Sender,
+    /// Bounds.
+    pub limits: Limits,
+    /// Where the proxy is asked how it does.
+    pub control: Control,
+    /// The log.
+    pub log: Log,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            name: "ranpace".to_owned(),
+            port: 5250,
+            number: 5250,
+            handshake: Handshake::default(),
+            clients: Vec::new(),
+            except: Vec::new(),
+            feed: None,
+            user: Vec::new(),
+            rapid: Rapid::default(),
+            sender: Sender::default(),
+            limits: Limits::default(),
+            control: Control::default(),
+            log: Log::default(),
+        }
+    }
+}
+
+/// When a client's connection is accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Handshake {
+    /// When the server has accepted: a refused connection is refused, an unreachable one is unreachable.
+    #[default]
+    Exact,
+    /// At once. If the server then refuses, the client's connection is reset.
+    AcceptFirst,
+}
+
+/// Clients behind an interface.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clients {
+    /// The interface on which their packets arrive.
+    pub interface: String,
+    /// Their networks.
+    pub networks: Vec<IpNet>,
+    /// Ports of servers, such as `443` or `5000-5999`; all without it.
+    #[serde(default)]
+    pub ports: Vec<Ports>,
+}
+
+/// A range of ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// The first one.
+    pub first: u16,
+    /// The last one.
+    pub last: u16,
+}
+
+impl<'de> Deserialize<'de> for Ports {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = deserializer
+            .deserialize_str(Text("a port or a range of ports, such as \"443\" or \"5000-5999\""))?;
+        let (first, last) = text.split_once('-').unwrap_or((&text, &text));
+        match (first.trim().parse(), last.trim().parse()) {
+            (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(Self { first, last }),
+            _ => Err(serde::de::Error::custom(format!(
+                "expected a port or a range of ports, such as \"443\" or \"5000-5999\", found {text:?}"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first == self.last {
+            true => write!(f, "{}", self.first),
+            false => write!(f, "{}-{}", self.first, self.last),
+        }
+    }
+}
+
+/// Radio information of users.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Feed {
+    /// `rnis:http://HOST:PORT`, `table:PATH` or `amqp://...`.
+    #[serde(deserialize_with = "origin")]
+    pub origin: Origin,
+    /// Interval of reports.
+    #[serde(default = "eight_ms", deserialize_with = "time")]
+    pub period: Span,
+    /// File with the server's bearer token.
+    pub token: Option<PathBuf>,
+    /// PEM file of the authority that signed the server's certificate.
+    pub ca: Option<PathBuf>,
+}
+
+/// A user.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// All of its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Its address in the feed; the first of `addresses` without it.
+    pub feed_address: Option<IpAddr>,
+}
+
+/// The allocation.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rapid {
+    /// Sets the defaults of the others.
+    pub profile: ProfileName,
+    /// Estimate of the capacity that a user can expect.
+    pub estimator: Option<EstimatorName>,
+    /// Part of the estimated rate that is shared out.
+    pub efficiency: Option<f64>,
+    /// A flow below this part of the expected rate is slow.
+    pub theta: Option<f64>,
+    /// Whether reports that under-report are detected.
+    pub guard: Option<bool>,
+}
+
+/// Names of [`Profile`].
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfileName {
+    /// For use.
+    #[default]
+    Field,
+    /// As published.
+    Thesis,
+}
+
+/// Names of [`Estimator`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EstimatorName {
+    /// [`Estimator::AllocPlusUnused`].
+    AllocPlusUnused,
+    /// [`Estimator::FairShare`].
+    FairShare,
+    /// [`Estimator::Larger`].
+    Larger,
+}
+
+/// The sender towards users.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sender {
+    /// What imposes the allocation.
+    pub control: SenderControl,
+}
+
+/// What imposes the allocation on the sender towards users.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SenderControl {
+    /// `kernel` where that can be loaded, else `pacing`.
+    #[default]
+    Auto,
+    /// The kernel control `rapid`: exactly the allocated window.
+    Kernel,
+    /// The kernel's CUBIC, at most at the allocated rate.
+    Pacing,
+}
+
+/// Bounds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Connections at a time; what the limit of open files allows, if that is less. Further ones pass unsplit.
+    pub connections: usize,
+    /// Connections at a time of one user. Further ones pass unsplit.
+    pub connections_per_user: usize,
+    /// Connections that wait for a server's answer, of one client's address. Further ones pass unsplit.
+    pub handshakes_per_client: usize,
+    /// Largest payload of one connection that waits in the proxy and is on its way from the server, in bytes.
+    #[serde(deserialize_with = "bytes")]
+    pub flow_buffer: Bytes,
+    /// Payload of one user that waits in the proxy: at more, servers are told to wait.
+    #[serde(deserialize_with = "bytes")]
+    pub user_buffer: Bytes,
+    /// Payload of all users that waits in the proxy: at more, further connections pass unsplit.
+    #[serde(deserialize_with = "bytes")]
+    pub total_buffer: Bytes,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 100_000,
+            connections_per_user: 4_000,
+            handshakes_per_client: 256,
+            flow_buffer: Bytes::new(4 << 20),
+            user_buffer: Bytes::new(16 << 20),
+            total_buffer: Bytes::new(1 << 30),
+        }
+    }
+}
+
+/// Where the proxy is asked how it does.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Control {
+    /// Unix socket of `ranpace proxy show` and `drain`, for this user alone.
+    pub socket: PathBuf,
+    /// Address of `/metrics` and `/health`; no such port without it.
+    pub metrics: Option<SocketAddr>,
+}
+
+/// Where `ranpace proxy show` looks for a proxy.
+pub const CONTROL_SOCKET: &str = "/run/ranpace-proxy.sock";
+
+impl Default for Control {
+    fn default() -> Self {
+        Self { socket: CONTROL_SOCKET.into(), metrics: None }
+    }
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or something in it is wrong.
+    pub fn read(file: &Path) -> Result<Self, ConfigError> {
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| ConfigError::Unreadable { file: name.clone(), error })?;
+        let mut config = Self::parse(&name, &text)?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        if let Some(feed) = &mut config.feed {
+            for path in feed.token.iter_mut().chain(&mut feed.ca) {
+                *path = folder.join(&path);
+            }
+        }
+        Ok(config)
+    }
+
+    /// Parses the text of a file; `name` is the file's in errors.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong in it.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Faults> {
+        let (config, mut faults) = read_parts::<Self>(text);
+        let wrong: Vec<String> = faults.iter().map(|fault| fault.key.clone()).collect();
+        // A key with a wrong value is not missing, too.
+        faults.retain(|Fault { key, reason, .. }| {
+            let missing = reason.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+            missing.is_none_or(|missing| !wrong.contains(&format!("{key}.{missing}")))
+        });
+        if let Some(config) = &config {
+            let is_known =
+                |key: &str| faults.iter().any(|fault| fault.key.split('.').next() == key.split('.').next());
+            let found: Vec<_> =
+                config.inconsistencies().into_iter().filter(|(key, _)| !is_known(key)).collect();
+            faults.extend(found.into_iter().map(|(key, reason)| Fault {
+                line: line_of(text, key),
+                key: key.to_owned(),
+                reason,
+            }));
+        }
+        faults.sort_by_key(|fault| fault.line);
+        match config {
+            Some(config) if faults.is_empty() => Ok(config),
+            _ => Err(Faults { file: name.to_owned(), faults }),
+        }
+    }
+
+    /// Keys with values that cannot be used, with reasons.
+    fn inconsistencies(&self) -> Vec<(&'static str, String)> {
+        let mut found = Vec::new();
+        let is_plain = |name: &str| {
+            name.starts_with(|first: char| first.is_ascii_alphabetic())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        if self.name.len() > LONGEST_NAME || !is_plain(&self.name) {
+            found.push((
+                "name",
+                format!(
+                    "expected a letter and up to {} letters and digits, found {:?}",
+                    LONGEST_NAME - 1,
+                    self.name
+                ),
+            ));
+        }
+        if self.port == 0 {
+            found.push(("port", "expected 1 to 65535".to_owned()));
+        }
+        // Tables 253 to 255 are the system's; priorities from 32766 on come after its own rules.
+        if !(1..32_765).contains(&self.number) || (252..=255).contains(&self.number) {
+            found.push(("number", format!("expected 1 to 251 or 256 to 32764, found {}", self.number)));
+        }
+        if self.clients.is_empty() {
+            let reason = "expected at least one [[clients]] with `interface` and `networks`: nobody's connections are split without it";
+            found.push(("clients", reason.to_owned()));
+        }
+        for clients in &self.clients {
+            if clients.networks.is_empty() {
+                found.push((
+                    "clients.networks",
+                    "expected at least one network, such as \"10.45.0.0/16\"".to_owned(),
+                ));
+            }
+            let is_name = !clients.interface.is_empty()
+                && clients.interface.len() < 16
+                && clients.interface.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\/".contains(&byte));
+            if !is_name {
+                found.push((
+                    "clients.interface",
+                    format!("expected the name of an interface, found {:?}", clients.interface),
+                ));
+            }
+        }
+        for user in &self.user {
+            if user.addresses.is_empty() {
+                found.push(("user.addresses", "expected at least one address".to_owned()));
+            }
+        }
+        let Limits {
+            connections,
+            connections_per_user,
+            handshakes_per_client,
+            flow_buffer,
+            user_buffer,
+            total_buffer,
+        } = &self.limits;
+        for (key, value) in [
+            ("limits.connections", *connections),
+            ("limits.connections_per_user", *connections_per_user),
+            ("limits.handshakes_per_client", *handshakes_per_client),
+        ] {
+            if value == 0 || u32::try_from(value).is_err() {
+                found.push((key, format!("expected 1 to {}, found {value}", u32::MAX)));
+            }
+        }
+        for (key, value, least) in [
+            ("limits.flow_buffer", *flow_buffer, LEAST_BUFFER),
+            ("limits.user_buffer", *user_buffer, *flow_buffer),
+            ("limits.total_buffer", *total_buffer, *user_buffer),
+        ] {
+            if value < least || value > Bytes::new(1 << 40) {
+                found.push((key, format!("expected {least} to 1TiB, found {value}")));
+            }
+        }
+        if *flow_buffer > Bytes::new(512 << 20) {
+            found.push((
+                "limits.flow_buffer",
+                format!("expected at most 512MiB, half of the largest window of TCP, found {flow_buffer}"),
+            ));
+        }
+        if self.feed.as_ref().is_some_and(|feed| feed.period.is_zero() || feed.period > Span::SECOND) {
+            found.push(("feed.period", "expected a time above zero, at most 1s".to_owned()));
+        }
+        if let Err(error) = self.settings().check() {
+            found.push(("rapid", error.to_string()));
+        }
+        if self.sender.control == SenderControl::Kernel && cfg!(not(feature = "kernel")) {
+            let reason = "this ranpace was built without kernel controls; `make install` builds them where clang is, or write \"pacing\"";
+            found.push(("sender.control", reason.to_owned()));
+        }
+        found
+    }
+
+    /// The allocator's settings.
+    pub fn settings(&self) -> Settings {
+        let Rapid { profile, estimator, efficiency, theta, guard } = &self.rapid;
+        let of = Settings::of(match profile {
+            ProfileName::Field => Profile::Field,
+            ProfileName::Thesis => Profile::Thesis,
+        });
+        Settings {
+            estimator: estimator.map_or(of.estimator, |name| match name {
+                EstimatorName::AllocPlusUnused => Estimator::AllocPlusUnused,
+                EstimatorName::FairShare => Estimator::FairShare,
+                EstimatorName::Larger => Estimator::Larger,
+            }),
+            efficiency: efficiency.unwrap_or(of.efficiency),
+            theta: theta.unwrap_or(of.theta),
+            guard: guard.unwrap_or(of.guard),
+            period: self.feed.as_ref().map_or(of.period, |feed| feed.period),
+            caps: rapid::Caps {
+                flow: of.caps.flow.max(OPEN_BUFFER.min(self.limits.flow_buffer)),
+                user: self.limits.user_buffer,
+                total: self.limits.total_buffer,
+                flows: self.limits.connections as u32, // checked
+                ..of.caps
+            },
+            ..of
+        }
+    }
+}
+
+/// The line of a key, such as `limits.connections`, or of its table.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let (table, key) = key.rsplit_once('.').map_or((None, key), |(table, key)| (Some(table), key));
+    let of_table = |line: &str| {
+        line.trim().trim_matches(['[', ']', ' ']) == table.unwrap_or(key) && line.trim().starts_with('[')
+    };
+    let of_key = |line: &str| line.split_once('=').is_some_and(|(found, _)| found.trim() == key);
+    let begin = match table {
+        Some(_) => text.lines().position(of_table)?,
+        None => 0,
+    };
+    let mut lines = text.lines().enumerate().skip(begin);
+    let found = match table {
+        Some(_) => lines
+            .clone()
+            .skip(1)
+            .take_while(|(_, line)| !line.trim().starts_with('['))
+            .find(|(_, line)| of_key(line)),
+        None => lines.find(|(_, line)| of_key(line) || of_table(line)),
+    };
+    found.map(|(number, _)| number + 1).or(table.map(|_| begin + 1))
+}
+
+/// A text that is parsed: what it should be, in errors.
+struct Text(&'static str);
+
+impl serde::de::Visitor<'_> for Text {
+    type Value = String;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+}
+
+fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
+    let text = deserializer.deserialize_str(Text(
+        "where radio information comes from, such as \"rnis:http://127.0.0.1:8012\"",
+    ))?;
+    text.parse().map_err(serde::de::Error::custom)
+}
+
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    let text = deserializer.deserialize_str(Text("a time with its unit, such as \"8ms\""))?;
+    text.parse().map_err(serde::de::Error::custom)
+}
+
+fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    let text = deserializer.deserialize_str(Text("a size with its unit, such as \"4MiB\""))?;
+    text.parse().map_err(serde::de::Error::custom)
+}
+
+fn eight_ms() -> Span {
+    Span::from_millis(8)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+mod tests {
+    use super::*;
+
+    const LEAST: &str = "[[clients]]\ninterface = \"ran0\"\nnetworks = [\"10.45.0.0/16\"]\n";
+
+    #[test]
+    fn clients_are_enough_and_all_else_has_defaults() {
+        let config = Config::parse("proxy.toml", LEAST).unwrap();
+        assert_eq!((config.port, config.handshake), (5250, Handshake::Exact));
+        assert_eq!(config.settings().caps.user, Bytes::new(16 << 20));
+        let more = format!(
+            "handshake = \"accept-first\"\n{LEAST}ports = [\"443\", \"5000-5999\"]\n[feed]\norigin = \"table:/dev/shm/rnis\"\n[rapid]\nprofile = \"thesis\"\n"
+        );
+        let config = Config::parse("proxy.toml", &more).unwrap();
+        assert_eq!(config.clients[0].ports[1], Ports { first: 5000, last: 5999 });
+        assert_eq!((config.handshake, config.settings().guard), (Handshake::AcceptFirst, false));
+    }
+
+    #[test]
+    fn all_faults_are_told_at_once_with_their_lines() {
+        let text = "nam = \"a\"\nport = 0\n[[clients]]\ninterface = \"a/b\"\nnetworks = []\nports = [\"9-1\"]\n[limits]\nconnections = 0\nflow_buffer = \"1KB\"\n[feed]\norigin = \"http://x\"\n[log]\nlevel = \"loud\"\n";
+        let faults = Config::parse("proxy.toml", text).unwrap_err();
+        let told: Vec<(Option<usize>, &str)> =
+            faults.faults.iter().map(|fault| (fault.line, fault.key.as_str())).collect();
+        let expected = [
+            (1, "nam"),
+            (2, "port"),
+            (6, "clients.ports"),
+            (8, "limits.connections"),
+            (9, "limits.flow_buffer"),
+            (11, "feed.origin"),
+            (13, "log.level"),
+        ];
+        assert_eq!(told, expected.map(|(line, key)| (Some(line), key)), "{faults}");
+        assert!(faults.to_string().contains("did you mean `name`?"), "{faults}");
+        let none = Config::parse("proxy.toml", "").unwrap_err().to_string();
+        assert!(none.contains("`clients`: expected at least one [[clients]]"), "{none}");
+    }
+}

@@ -1,0 +1,198 @@
+//! Questions to a running proxy, by HTTP: at a Unix socket for its operator (`/show`, `/drain`, `/metrics`, `/health`), and at a port
+//! for collectors of metrics (`/metrics`, `/health`).
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Bytes;
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+use crate::config::Control;
+use crate::error::ProxyError;
+use crate::metrics::Metrics;
+use crate::proxy::{Asker, Command};
+use crate::snapshot::Snapshot;
+
+/// What answers are made of.
+#[derive(Clone)]
+struct Shared {
+    asker: Asker,
+    metrics: Arc<Metrics>,
+}
+
+/// Answers until this is dropped.
+pub struct ControlServer {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    socket: PathBuf,
+}
+
+impl ControlServer {
+    /// Begins to answer.
+    ///
+    /// # Errors
+    ///
+    /// The socket or the port cannot be had.
+    pub fn start(control: &Control, asker: Asker, metrics: Arc<Metrics>) -> Result<Self, ProxyError> {
+        let runtime = runtime()?;
+        let shared = Shared { asker, metrics };
+        let public = Router::new().route("/metrics", get(show_metrics)).route("/health", get(health));
+        let own =
+            public.clone().route("/show", get(show)).route("/drain", post(drain)).with_state(shared.clone());
+        let public = public.with_state(shared);
+        let path = control.socket.clone();
+        let (unix, tcp) = runtime
+            .block_on(async { Ok::<_, ProxyError>((own_socket(&path)?, port(control.metrics).await?)) })?;
+        let (stop, stopped) = oneshot::channel();
+        let serve = move || {
+            runtime.block_on(async move {
+                if let Some(tcp) = tcp {
+                    // It ends with the runtime; accepting goes on after errors.
+                    tokio::spawn(async move { axum::serve(tcp, public).await });
+                }
+                tokio::select! {
+                    _ = axum::serve(unix, own) => {}
+                    // Its sender is dropped, never used.
+                    _ = stopped => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name("control".to_owned()).spawn(serve);
+        let thread = thread.map_err(ProxyError::system("start a thread"))?;
+        Ok(Self { stop: Some(stop), thread: Some(thread), socket: path })
+    }
+}
+
+impl Drop for ControlServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was printed when it happened.
+            let _ = thread.join();
+        }
+        // One that is left is replaced by the next proxy.
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+/// A socket in the file system for this user alone. One that a killed process left is replaced.
+fn own_socket(path: &Path) -> Result<UnixListener, ProxyError> {
+    let what = || format!("listen at {}", path.display());
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(ProxyError::Setup(format!(
+            "another proxy answers at {}; `control.socket` of each must differ",
+            path.display()
+        )));
+    }
+    match fs::symlink_metadata(path) {
+        Ok(found) if std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
+            fs::remove_file(path).map_err(ProxyError::system(what()))?;
+        }
+        // What is there is no socket, and is not removed: it cannot be listened at.
+        Ok(_) | Err(_) => {}
+    }
+    let listener = UnixListener::bind(path).map_err(ProxyError::system(what()))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(ProxyError::system(what()))?;
+    Ok(listener)
+}
+
+async fn port(address: Option<SocketAddr>) -> Result<Option<TcpListener>, ProxyError> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await;
+    listener.map(Some).map_err(ProxyError::system(format!("listen at {address} for collectors of metrics")))
+}
+
+fn runtime() -> Result<Runtime, ProxyError> {
+    Builder::new_current_thread().enable_all().build().map_err(ProxyError::system("start a runtime"))
+}
+
+async fn snapshot(shared: &Shared) -> Option<Snapshot> {
+    let (answer, answered) = oneshot::channel();
+    shared.asker.ask(Command::Show(answer));
+    answered.await.ok()
+}
+
+async fn show(State(shared): State<Shared>) -> Response {
+    match snapshot(&shared).await {
+        // Numbers and texts can always be written.
+        Some(snapshot) => {
+            ([(CONTENT_TYPE, "application/json")], serde_json::to_string(&snapshot).unwrap_or_default())
+                .into_response()
+        }
+        None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+async fn drain(State(shared): State<Shared>) -> StatusCode {
+    if shared.asker.ask(Command::Drain) { StatusCode::ACCEPTED } else { StatusCode::SERVICE_UNAVAILABLE }
+}
+
+async fn show_metrics(State(shared): State<Shared>) -> Response {
+    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], shared.metrics.text())
+        .into_response()
+}
+
+/// The thread of the proxy answers.
+async fn health(State(shared): State<Shared>) -> StatusCode {
+    let answered = tokio::time::timeout(std::time::Duration::from_secs(1), snapshot(&shared)).await;
+    if matches!(answered, Ok(Some(_))) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+}
+
+/// Asks the proxy at this socket what it does.
+///
+/// # Errors
+///
+/// None is there, or it does not answer.
+pub fn ask_snapshot(socket: &Path) -> Result<Snapshot, ProxyError> {
+    let body = ask(socket, Method::GET, "/show")?;
+    serde_json::from_slice(&body).map_err(|error| {
+        ProxyError::Setup(format!("the proxy's answer is not understood ({error}): is it of this version?"))
+    })
+}
+
+/// Tells the proxy at this socket to split no further connections, and to end when those that are open have ended.
+///
+/// # Errors
+///
+/// None is there, or it does not answer.
+pub fn ask_drain(socket: &Path) -> Result<(), ProxyError> {
+    ask(socket, Method::POST, "/drain").map(drop)
+}
+
+fn ask(socket: &Path, method: Method, path: &str) -> Result<Bytes, ProxyError> {
+    let failed = |reason: String| ProxyError::Command {
+        command: format!("{method} {path} at {}", socket.display()),
+        reason,
+    };
+    runtime()?.block_on(async {
+        let stream = UnixStream::connect(socket).await;
+        let stream = stream.map_err(|error| ProxyError::NotRunning { socket: socket.to_owned(), error })?;
+        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = handshake.map_err(|error| failed(error.to_string()))?;
+        tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method.clone())
+            .uri(path)
+            .header("Host", "proxy")
+            .body(Empty::<Bytes>::new());
+        let request = request.map_err(|error| failed(error.to_string()))?;
+        let answer = sender.send_request(request).await.map_err(|error| failed(error.to_string()))?;
+        let status = answer.status();
+        let body = answer.into_body().collect().await.map_err(|error| failed(error.to_string()))?.to_bytes();
+        if status.is_success() { Ok(body) } else { Err(failed(format!("the proxy answered {status}"))) }
+    })
+}

@@ -1,0 +1,135 @@
+//! Connections that wait for the server's answer, and for the client's.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+use ranpace_units::{Span, Time};
+use slab::Slab;
+
+use crate::syn::Ends;
+
+/// A server that does not answer is forgotten after this time: Linux' own (`tcp_syn_retries`).
+const ASKING: Span = Span::from_secs(130);
+/// A client that does not complete its handshake is forgotten after this time. Ours.
+const ANSWERING: Span = Span::from_secs(15);
+/// After a SYN of a connection has passed, further ones of it pass for this time. Ours.
+const PASSING: Span = Span::from_secs(60);
+/// Most connections that are remembered as passing. Ours.
+const MOST_PASSING: usize = 4096;
+
+/// What a handshake waits for.
+#[derive(Debug)]
+pub enum State {
+    /// The server, and then the client: its SYN is held.
+    Exact {
+        /// The SYN.
+        syn: Box<[u8]>,
+        /// Its sequence number.
+        number: u32,
+        /// The server has answered, and the SYN was given to the listener.
+        released: bool,
+    },
+    /// The server: the client was accepted at once, on this socket.
+    Accepted(OwnedFd),
+}
+
+/// A connection that is not complete.
+#[derive(Debug)]
+pub struct Handshake {
+    /// Its ends.
+    pub ends: Ends,
+    /// The leg of the server.
+    pub server: OwnedFd,
+    /// What it waits for.
+    pub state: State,
+    /// When it began, and when the server has answered.
+    pub since: Time,
+}
+
+impl Handshake {
+    fn is_over(&self, now: Time) -> bool {
+        let limit = match self.state {
+            State::Exact { released: true, .. } => ANSWERING,
+            _ => ASKING,
+        };
+        now > self.since + limit
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Handshakes {
+    entries: Slab<Handshake>,
+    by_ends: HashMap<Ends, usize>,
+    of_client: HashMap<IpAddr, usize>,
+    passing: HashMap<Ends, Time>,
+}
+
+impl Handshakes {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How many there are of a client's address.
+    pub fn of_client(&self, client: IpAddr) -> usize {
+        self.of_client.get(&client).copied().unwrap_or(0)
+    }
+
+    /// Whether a SYN of this connection has passed lately.
+    pub fn is_passing(&self, ends: &Ends, now: Time) -> bool {
+        self.passing.get(ends).is_some_and(|until| *until > now)
+    }
+
+    /// Further SYNs of this connection pass.
+    pub fn mark_passing(&mut self, ends: Ends, now: Time) {
+        if self.passing.len() >= MOST_PASSING {
+            self.passing.retain(|_, until| *until > now);
+        }
+        if self.passing.len() < MOST_PASSING {
+            self.passing.insert(ends, now + PASSING);
+        }
+    }
+
+    /// Adds one, and returns its place.
+    pub fn insert(&mut self, handshake: Handshake) -> usize {
+        let ends = handshake.ends;
+        *self.of_client.entry(ends.client.ip()).or_default() += 1;
+        let place = self.entries.insert(handshake);
+        self.by_ends.insert(ends, place);
+        place
+    }
+
+    /// The place of a connection.
+    pub fn find(&self, ends: &Ends) -> Option<usize> {
+        self.by_ends.get(ends).copied()
+    }
+
+    /// The one at this place.
+    pub fn get_mut(&mut self, place: usize) -> Option<&mut Handshake> {
+        self.entries.get_mut(place)
+    }
+
+    /// Removes one.
+    pub fn remove(&mut self, place: usize) -> Option<Handshake> {
+        let handshake = self.entries.try_remove(place)?;
+        self.by_ends.remove(&handshake.ends);
+        let client = handshake.ends.client.ip();
+        if let Some(count) = self.of_client.get_mut(&client) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_client.remove(&client);
+            }
+        }
+        Some(handshake)
+    }
+
+    /// Removes those that have waited too long, and returns how many; both legs are reset.
+    pub fn expire(&mut self, now: Time) -> usize {
+        self.passing.retain(|_, until| *until > now);
+        let over: Vec<usize> =
+            self.entries.iter().filter(|(_, one)| one.is_over(now)).map(|(place, _)| place).collect();
+        over.iter().filter_map(|place| self.remove(*place)).count()
+    }
+}

@@ -1,0 +1,144 @@
+//! The sockets of the proxy: listeners, the connection to a server in the client's name, and how either of them ends.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::socket::{setsockopt, sockopt};
+use ranpace_units::Bytes;
+use rustix::net::{SocketFlags, acceptfrom_with, getsockname};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+
+use crate::config::Config;
+use crate::error::ProxyError;
+use crate::proxy::piece;
+use crate::syn::{Ends, Syn};
+
+/// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`).
+const BACKLOG: i32 = 4096;
+/// Unsent payload that a socket holds for its peer, in bytes: more stays in the proxy, where it is counted. Ours.
+const UNSENT: usize = 128 << 10;
+/// A silent peer is asked for a sign of life after this time, so that connections of devices that have vanished end. Ours.
+const KEEPALIVE: Duration = Duration::from_secs(600);
+
+/// Both listeners, for IPv4 and IPv6; the latter only where the kernel has it.
+pub fn listeners(config: &Config, congestion: &str) -> Result<Vec<Socket>, ProxyError> {
+    let listener = |address: IpAddr| {
+        let what = format!("listen on port {} for redirected connections", config.port);
+        listen(SocketAddr::new(address, config.port), config.limits.flow_buffer, congestion)
+            .map_err(ProxyError::system(what))
+    };
+    let mut found = vec![listener(Ipv4Addr::UNSPECIFIED.into())?];
+    match listener(Ipv6Addr::UNSPECIFIED.into()) {
+        Err(ProxyError::System { error, .. }) if error.raw_os_error() == Some(Errno::EAFNOSUPPORT as i32) => {
+        }
+        other => found.push(other?),
+    }
+    Ok(found)
+}
+
+/// Sockets that it accepts inherit its options.
+fn listen(address: SocketAddr, buffer: Bytes, congestion: &str) -> io::Result<Socket> {
+    let socket = transparent(address.ip(), buffer)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_tcp_congestion(congestion.as_bytes())?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+/// A socket that may have any address as its own, and that a killed process resets.
+fn transparent(family: IpAddr, buffer: Bytes) -> io::Result<Socket> {
+    let domain = if family.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
+    let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    match family {
+        IpAddr::V4(_) => socket.set_ip_transparent_v4(true)?,
+        IpAddr::V6(_) => socket.set_ip_transparent_v6(true)?,
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_linger(Some(Duration::ZERO))?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_notsent_lowat(piece(buffer, UNSENT) as u32)?; // at most `UNSENT`
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
+    Ok(socket)
+}
+
+/// The next accepted connection, with its ends; `None` if none waits.
+pub fn accept(listener: impl AsFd) -> io::Result<Option<(OwnedFd, Ends)>> {
+    loop {
+        match acceptfrom_with(&listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok((socket, peer)) => {
+                let server = SocketAddr::try_from(getsockname(&socket)?)?;
+                // A connection that was reset meanwhile has no peer.
+                let Some(Ok(client)) = peer.map(SocketAddr::try_from) else { continue };
+                return Ok(Some((socket, Ends { client, server })));
+            }
+            Err(rustix::io::Errno::AGAIN) => return Ok(None),
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A connection to a server that has begun.
+pub struct ServerLeg {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// Whether it has the client's port; otherwise another one, because the client's was in use.
+    pub has_port: bool,
+}
+
+/// Begins to connect to the server in the client's name.
+///
+/// # Errors
+///
+/// The system refuses at once: no route, or too many open files.
+pub fn connect(ends: &Ends, syn: Option<&Syn>, buffer: Bytes) -> io::Result<ServerLeg> {
+    match connect_from(ends, ends.client.port(), syn, buffer) {
+        Err(error)
+            if [Errno::EADDRINUSE, Errno::EADDRNOTAVAIL]
+                .map(|code| Some(code as i32))
+                .contains(&error.raw_os_error()) =>
+        {
+            let socket = connect_from(ends, 0, syn, buffer)?;
+            Ok(ServerLeg { socket, has_port: false })
+        }
+        socket => Ok(ServerLeg { socket: socket?, has_port: true }),
+    }
+}
+
+fn connect_from(ends: &Ends, port: u16, syn: Option<&Syn>, buffer: Bytes) -> io::Result<OwnedFd> {
+    let socket = transparent(ends.client.ip(), buffer)?;
+    // Before the connection begins, because it sets the scale of windows. The kernel doubles it for its own overhead.
+    setsockopt(&socket, sockopt::RcvBufForce, &(buffer.get() as usize))?;
+    if let Some(mss) = syn.and_then(|syn| syn.mss) {
+        // The client's path may take less than the proxy's own devices. What the kernel does not accept is unusual, and not copied.
+        let _ = socket.set_tcp_mss(mss.into());
+    }
+    socket.bind(&SocketAddr::new(ends.client.ip(), port).into())?;
+    match socket.connect(&ends.server.into()) {
+        Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => Ok(socket.into()),
+        done => done.map(|()| socket.into()),
+    }
+}
+
+/// Closes a socket whose payload was handed over whole: the kernel sends what remains, and the end.
+pub fn close(socket: OwnedFd) {
+    // Where it fails the peer is reset, as it would be by a failing system.
+    let _ = SockRef::from(&socket).set_linger(None);
+}
+
+/// Closes a socket so that its peer is reset.
+pub fn reset(socket: OwnedFd) {
+    // It has had the option since it was made, and what is dropped is closed.
+    drop(socket);
+}
+
+/// The error that a socket waits to tell.
+pub fn error(socket: &OwnedFd) -> Option<io::Error> {
+    SockRef::from(socket).take_error().unwrap_or_else(Some)
+}

@@ -1,0 +1,274 @@
+//! How connections begin: held SYNs, answers of servers, accepted clients.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use ranpace_proxy_options::TcpInfo;
+use ranpace_units::{Bytes, Time};
+use rustix::event::epoll::{self, EventFlags};
+
+use crate::allocation::server_rtt;
+use crate::config;
+use crate::handshakes::{Handshake, State};
+use crate::legs;
+use crate::metrics::Passed;
+use crate::proxy::{Proxy, Token};
+use crate::relay::{Counted, Leg, Relay, Side};
+use crate::syn::{Ends, Syn};
+
+/// Held SYNs and accepted connections that are taken at a time. Ours.
+const AT_ONCE: usize = 256;
+/// Room for a held packet.
+const PACKET: usize = 2048;
+
+impl Proxy {
+    /// Held SYNs have come.
+    pub(crate) fn on_held(&mut self, now: Time) -> io::Result<()> {
+        let mut buffer = [0; PACKET];
+        for _ in 0..AT_ONCE {
+            let Some(length) = self.devices.held(&mut buffer)? else { break };
+            let packet = &buffer[..length];
+            let Some(syn) = Syn::parse(packet) else { continue };
+            self.on_syn(now, &syn, packet);
+        }
+        Ok(())
+    }
+
+    /// SYNs that were held while the proxy was asleep are dropped: their clients have repeated them by now, and these may have passed.
+    pub(crate) fn discard_held(&mut self) {
+        let mut buffer = [0; PACKET];
+        while let Ok(Some(length)) = self.devices.held(&mut buffer) {
+            if Syn::parse(&buffer[..length]).is_some() {
+                self.metrics.pass(Passed::Late);
+            }
+        }
+    }
+
+    fn on_syn(&mut self, now: Time, syn: &Syn, packet: &[u8]) {
+        if let Some(place) = self.handshakes.find(&syn.ends) {
+            self.on_repeated(now, place, syn, packet);
+        } else if self.by_ends.contains_key(&syn.ends) {
+            // The socket of the connection answers, as it would without a proxy.
+            self.release(packet);
+        } else if self.handshakes.is_passing(&syn.ends, now) {
+            self.pass_unnoticed(packet);
+        } else if self.is_full(syn.ends.client.ip()) {
+            self.pass(packet, Passed::Limit);
+        } else {
+            match legs::connect(&syn.ends, Some(syn), self.config.limits.flow_buffer) {
+                Ok(leg) => {
+                    let state = State::Exact { syn: packet.into(), number: syn.number, released: false };
+                    self.begin(now, syn.ends, leg, state);
+                }
+                Err(error) => {
+                    tracing::debug!(server = %syn.ends.server, %error, "the server is not reached; the client may see for itself");
+                    self.pass(packet, Passed::Refused);
+                }
+            }
+        }
+    }
+
+    /// The SYN of a connection that waits has come again.
+    fn on_repeated(&mut self, now: Time, place: usize, syn: &Syn, packet: &[u8]) {
+        let Some(handshake) = self.handshakes.get_mut(place) else { return };
+        match handshake.state {
+            State::Exact { number, .. } if number != syn.number => {
+                // Another attempt from the same port, or the proxy's own SYN: that would go round for ever.
+                tracing::warn!(client = %syn.ends.client, server = %syn.ends.server, "a connection came back to the proxy; it passes from now on");
+                self.handshakes.mark_passing(syn.ends, now);
+                self.handshakes.remove(place);
+                self.pass(packet, Passed::Loop);
+            }
+            State::Exact { released: true, .. } => self.release(packet),
+            State::Exact { .. } => {
+                // Whether the server is slow, silent, or not on its network (which the kernel tells the client, not the proxy): the
+                // client is to see for itself.
+                self.handshakes.mark_passing(syn.ends, now);
+                self.handshakes.remove(place);
+                self.pass(packet, Passed::Silent);
+            }
+            State::Accepted(_) => {}
+        }
+    }
+
+    /// Whether a client's next connection is beyond a limit.
+    fn is_full(&self, client: IpAddr) -> bool {
+        let limits = &self.config.limits;
+        self.is_draining()
+            || self.relays.len() + self.handshakes.len() >= self.most
+            || self.users.connections(client) >= limits.connections_per_user
+            || self.handshakes.of_client(client) >= limits.handshakes_per_client
+            || !self.rapid.admits()
+    }
+
+    fn pass(&self, syn: &[u8], why: Passed) {
+        self.metrics.pass(why);
+        self.pass_unnoticed(syn);
+    }
+
+    fn pass_unnoticed(&self, syn: &[u8]) {
+        // What the device does not take is repeated by the client.
+        let _ = self.devices.pass(syn);
+    }
+
+    fn release(&self, syn: &[u8]) {
+        // What the device does not take is repeated by the client.
+        let _ = self.devices.to_listener(syn);
+    }
+
+    /// Waits for the server's answer.
+    fn begin(&mut self, now: Time, ends: Ends, leg: legs::ServerLeg, state: State) {
+        if !leg.has_port {
+            self.metrics.other_port.inc();
+        }
+        let place = self.handshakes.insert(Handshake { ends, server: leg.socket, state, since: now });
+        let Some(handshake) = self.handshakes.get_mut(place) else { return };
+        if epoll::add(&self.epoll, &handshake.server, Token::Handshake(place).data(), flags()).is_err() {
+            // Without memory in the kernel; the client tries again.
+            self.handshakes.remove(place);
+        }
+    }
+
+    /// A server has answered, or will not.
+    pub(crate) fn on_answer(&mut self, now: Time, place: usize, flags: EventFlags) {
+        let Some(handshake) = self.handshakes.get_mut(place) else { return };
+        if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
+            let error = legs::error(&handshake.server);
+            self.fail(place, error.as_ref());
+            return;
+        }
+        // An event may be that of an earlier connection in this place.
+        if !matches!(rustix::net::getpeername(&handshake.server), Ok(Some(_))) {
+            return;
+        }
+        match &mut handshake.state {
+            State::Exact { released: true, .. } => {}
+            State::Exact { released, syn, .. } => {
+                *released = true;
+                handshake.since = now;
+                let syn = std::mem::take(syn);
+                self.release(&syn);
+            }
+            State::Accepted(_) => {
+                if let Some(Handshake { ends, server, state: State::Accepted(user), .. }) =
+                    self.handshakes.remove(place)
+                {
+                    self.complete(now, ends, user, server);
+                }
+            }
+        }
+    }
+
+    /// A server refuses or is not reached: the client's SYN passes, so that the client sees the same. One that was accepted is reset.
+    fn fail(&mut self, place: usize, error: Option<&io::Error>) {
+        let Some(handshake) = self.handshakes.remove(place) else { return };
+        let is_silent = error.and_then(io::Error::raw_os_error) == Some(Errno::ETIMEDOUT as i32);
+        if let State::Exact { syn, released: false, .. } = handshake.state
+            && !is_silent
+        {
+            drop(handshake.server);
+            self.pass(&syn, Passed::Refused);
+        }
+    }
+
+    /// Clients have completed their handshakes.
+    pub(crate) fn on_accept(&mut self, now: Time, listener: usize) {
+        for _ in 0..AT_ONCE {
+            let Some(accepted) = self.listeners.get(listener).map(legs::accept) else { return };
+            match accepted {
+                Ok(Some((user, ends))) => self.on_accepted(now, user, ends),
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_accepted(&mut self, now: Time, user: OwnedFd, ends: Ends) {
+        if let Some(place) = self.handshakes.find(&ends) {
+            let is_released =
+                |handshake: &mut Handshake| matches!(handshake.state, State::Exact { released: true, .. });
+            if self.handshakes.get_mut(place).is_some_and(is_released)
+                && let Some(handshake) = self.handshakes.remove(place)
+            {
+                self.complete(now, ends, user, handshake.server);
+            }
+            // Otherwise it is reset when `user` is dropped.
+            return;
+        }
+        // In an exact handshake only what was held is accepted. The port of the listener is no server, unless another host has it.
+        let is_own = ends.server.port() == self.config.port && is_local(ends.server.ip());
+        if self.config.handshake == config::Handshake::Exact || is_own || self.is_full(ends.client.ip()) {
+            tracing::debug!(client = %ends.client, server = %ends.server, "a connection that is not the proxy's is reset");
+            return;
+        }
+        match legs::connect(&ends, None, self.config.limits.flow_buffer) {
+            Ok(leg) => self.begin(now, ends, leg, State::Accepted(user)),
+            Err(error) => {
+                tracing::debug!(server = %ends.server, %error, "the server is not reached; the client is reset")
+            }
+        }
+    }
+
+    /// Both legs are established.
+    fn complete(&mut self, now: Time, ends: Ends, user: OwnedFd, server: OwnedFd) {
+        let Ok(info) = TcpInfo::read(&server) else { return };
+        let user_number = self.users.begin(ends.client.ip());
+        let rtt = server_rtt(&info);
+        let flow = self.rapid.open(now, user_number, rtt, Bytes::new(info.send_mss.into()));
+        let counted = Counted {
+            flow,
+            received: 0,
+            server_acked: info.bytes_acked,
+            user_acked: 0,
+            scale: info.receive_window_scale(),
+            clamp: 0,
+            allocation: None,
+        };
+        let relay = Relay::new(ends, user_number, now, Leg::new(user), Leg::new(server), counted);
+        let place = self.relays.insert(relay);
+        self.by_ends.insert(ends, place);
+        self.by_flow.resize(self.by_flow.len().max(flow.index() + 1), usize::MAX);
+        self.by_flow[flow.index()] = place;
+        self.metrics.split.inc();
+        self.metrics.connections.inc();
+        let relay = &self.relays[place];
+        let waits = epoll::modify(
+            &self.epoll,
+            &relay.server.socket,
+            Token::Relay(place, Side::Server).data(),
+            flags(),
+        )
+        .or_else(|_| {
+            epoll::add(&self.epoll, &relay.server.socket, Token::Relay(place, Side::Server).data(), flags())
+        })
+        .and_then(|()| {
+            epoll::add(&self.epoll, &relay.user.socket, Token::Relay(place, Side::User).data(), flags())
+        });
+        if let Err(error) = waits {
+            self.end_by_reset(now, place, &error.into());
+            return;
+        }
+        self.apply_changes();
+        self.go(now, place);
+    }
+}
+
+/// Everything that a leg may have to say, once each time.
+fn flags() -> EventFlags {
+    EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
+}
+
+/// Whether an address is one of this host.
+fn is_local(address: IpAddr) -> bool {
+    let Ok(addresses) = nix::ifaddrs::getifaddrs() else { return true };
+    let ip = |storage: &nix::sys::socket::SockaddrStorage| -> Option<IpAddr> {
+        let v4 = storage.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+        v4.or_else(|| storage.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+    };
+    addresses.filter_map(|interface| interface.address.as_ref().and_then(ip)).any(|own| own == address)
+}

@@ -1,0 +1,530 @@
+//! The proxy: one thread that waits for its sockets (epoll), relays payload, and applies what RAPID decides.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender as CommandSender, channel};
+
+use ranpace_pep::rapid::Rapid;
+use ranpace_rnisd::clock;
+use ranpace_units::{Bytes, Span, Time};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use slab::Slab;
+use socket2::Socket;
+
+use crate::alive::{Alive, EXPIRES, RENEWED};
+use crate::config::Config;
+use crate::devices::Devices;
+use crate::error::ProxyError;
+use crate::feed::{FeedThread, News};
+use crate::handshakes::Handshakes;
+use crate::legs;
+use crate::metrics::{End, Metrics};
+use crate::pipes::{PIPE_BYTES, Pipes};
+use crate::relay::{Progress, Relay, Side};
+use crate::rules::Rules;
+use crate::sender::Sender;
+use crate::snapshot::Snapshot;
+use crate::syn::Ends;
+use crate::users::Users;
+
+/// Events taken at a time.
+const EVENTS: usize = 512;
+/// Descriptors for all that is no connection. Ours.
+const RESERVED: u64 = 256;
+/// Of these parts of the descriptors, two are for legs of connections; what remains is for pipes. Ours.
+const PARTS: (u64, u64) = (15, 32);
+/// Interval of what is done now and then: handshakes that nobody completes, gauges. Ours.
+const HOUSEKEEPING: Span = Span::SECOND;
+/// While it drains, sockets that have ended are kept until their peers have acknowledged all; they are looked at so often. Ours.
+const CLOSING: Span = Span::from_millis(100);
+
+/// What an event is about, in the 64 bits that the kernel keeps for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token {
+    Wake,
+    DeviceIn,
+    DeviceOut,
+    Listener(usize),
+    Handshake(usize),
+    Relay(usize, Side),
+}
+
+impl Token {
+    pub(crate) fn data(self) -> epoll::EventData {
+        let (kind, place) = match self {
+            Self::Wake => (0, 0),
+            Self::DeviceIn => (1, 0),
+            Self::DeviceOut => (2, 0),
+            Self::Listener(place) => (3, place),
+            Self::Handshake(place) => (4, place),
+            Self::Relay(place, Side::User) => (5, place),
+            Self::Relay(place, Side::Server) => (6, place),
+        };
+        epoll::EventData::new_u64((place as u64) << 3 | kind)
+    }
+
+    fn of(data: u64) -> Self {
+        let place = (data >> 3) as usize;
+        match data & 7 {
+            0 => Self::Wake,
+            1 => Self::DeviceIn,
+            2 => Self::DeviceOut,
+            3 => Self::Listener(place),
+            4 => Self::Handshake(place),
+            5 => Self::Relay(place, Side::User),
+            _ => Self::Relay(place, Side::Server),
+        }
+    }
+}
+
+/// What others ask of the proxy's thread.
+#[derive(Debug)]
+pub enum Command {
+    /// What it does.
+    Show(tokio::sync::oneshot::Sender<Snapshot>),
+    /// Split no further connections, and end when those that are open have ended.
+    Drain,
+}
+
+/// Asks the proxy's thread.
+#[derive(Clone, Debug)]
+pub struct Asker {
+    commands: CommandSender<Command>,
+    wake: Arc<OwnedFd>,
+}
+
+impl Asker {
+    /// Passes a command on; false if the proxy has ended.
+    pub fn ask(&self, command: Command) -> bool {
+        let passed = self.commands.send(command).is_ok();
+        // The counter of an eventfd is never full here: it is read whenever it is not zero.
+        let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
+        passed
+    }
+}
+
+/// A proxy. Dropping it resets what is open, and removes its rules.
+pub struct Proxy {
+    pub(crate) config: Config,
+    pub(crate) devices: Devices,
+    pub(crate) listeners: Vec<Socket>,
+    rules: Rules,
+    alive: Alive,
+    pub(crate) epoll: OwnedFd,
+    wake: Arc<OwnedFd>,
+    commands: (CommandSender<Command>, Receiver<Command>),
+    feed: Option<FeedThread>,
+    feed_trouble: Option<String>,
+    pub(crate) handshakes: Handshakes,
+    pub(crate) relays: Slab<Relay>,
+    pub(crate) by_ends: HashMap<Ends, usize>,
+    /// The connection of each of the allocator's flows, by its index.
+    pub(crate) by_flow: Vec<usize>,
+    pub(crate) users: Users,
+    pub(crate) rapid: Rapid,
+    pub(crate) sender: Sender,
+    pub(crate) metrics: Arc<Metrics>,
+    pipes: Pipes,
+    /// Most connections.
+    pub(crate) most: usize,
+    /// Connections that go on at once, and those whose counters are read at the next tick.
+    queue: Vec<usize>,
+    pub(crate) moved: Vec<usize>,
+    pub(crate) tick_at: Time,
+    renew_at: Time,
+    renewed_at: Time,
+    housekeeping_at: Time,
+    /// It splits no further connections.
+    draining: bool,
+    /// While draining: sockets that have ended, and may have payload that is not acknowledged yet.
+    closing: Vec<OwnedFd>,
+}
+
+impl Proxy {
+    /// Prepares the system and listens; nothing is split before [`Self::run`].
+    ///
+    /// # Errors
+    ///
+    /// A right is missing, the system is not set up for forwarding, or another proxy has the same name or port.
+    pub fn start(config: Config) -> Result<Self, ProxyError> {
+        crate::system::check(&config)?;
+        let now = now()?;
+        let (sender, complaint) = Sender::new(config.sender.control)?;
+        if let Some(why) = complaint {
+            tracing::warn!(%why, "the kernel control is not used; CUBIC with a limit of its pace sends to users");
+        }
+        let devices = Devices::create(&config.name)?;
+        let listeners = legs::listeners(&config, sender.congestion())?;
+        let rules = Rules::new(&config);
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(ProxyError::system("create an epoll instance"))?;
+        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+            .map_err(ProxyError::system("create an eventfd"))?;
+        let users = Users::new(&config.user);
+        let feed = match &config.feed {
+            Some(feed) => {
+                let wake = wake.try_clone().map_err(ProxyError::system("copy an eventfd"))?;
+                Some(FeedThread::start(feed, users.wanted(), wake)?)
+            }
+            None => None,
+        };
+        let alive = Alive::new(&config.name).map_err(ProxyError::system("open a socket of nfnetlink"))?;
+        let proxy = Self {
+            rapid: Rapid::new(config.settings()),
+            most: config.limits.connections.min(descriptors()?),
+            devices,
+            listeners,
+            rules,
+            alive,
+            epoll,
+            wake: Arc::new(wake),
+            commands: channel(),
+            feed,
+            feed_trouble: None,
+            handshakes: Handshakes::default(),
+            relays: Slab::new(),
+            by_ends: HashMap::new(),
+            by_flow: Vec::new(),
+            users,
+            sender,
+            metrics: Arc::default(),
+            pipes: Pipes::default(),
+            queue: Vec::new(),
+            moved: Vec::new(),
+            tick_at: now,
+            renew_at: now,
+            renewed_at: now,
+            housekeeping_at: now,
+            draining: false,
+            closing: Vec::new(),
+            config,
+        };
+        proxy.listen()?;
+        proxy.rules.install(proxy.config.handshake)?;
+        Ok(proxy)
+    }
+
+    fn listen(&self) -> Result<(), ProxyError> {
+        let (held, passed) = self.devices.descriptors();
+        let sources = [(self.wake.as_fd(), Token::Wake), (held, Token::DeviceIn), (passed, Token::DeviceOut)];
+        let listeners =
+            self.listeners.iter().enumerate().map(|(place, socket)| (socket.as_fd(), Token::Listener(place)));
+        for (source, token) in sources.into_iter().chain(listeners) {
+            epoll::add(&self.epoll, source, token.data(), epoll::EventFlags::IN)
+                .map_err(ProxyError::system("wait for a descriptor"))?;
+        }
+        Ok(())
+    }
+
+    /// Asks this proxy from other threads.
+    pub fn asker(&self) -> Asker {
+        Asker { commands: self.commands.0.clone(), wake: Arc::clone(&self.wake) }
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
+    }
+
+    /// What sends to users: "kernel" or "pacing".
+    pub fn sender(&self) -> &'static str {
+        self.sender.name()
+    }
+
+    /// The largest number of connections that it splits at a time.
+    pub fn most_connections(&self) -> usize {
+        self.most
+    }
+
+    /// Splits connections until it is told to stop, or has drained.
+    ///
+    /// # Errors
+    ///
+    /// The system fails in what the proxy cannot do without.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), ProxyError> {
+        let mut events = Vec::with_capacity(EVENTS);
+        while !stop.load(Ordering::Relaxed) {
+            let timeout = self.timeout(now()?);
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(ProxyError::system("wait for events")(error)),
+            }
+            let now = now()?;
+            if now.since(self.renewed_at) > EXPIRES - Span::from_millis(100) && !self.draining {
+                self.discard_held();
+            }
+            for event in events.drain(..) {
+                self.on_event(now, Token::of(event.data.u64()), event.flags)?;
+            }
+            self.take_turns(now);
+            self.on_time(now)?;
+            if self.draining
+                && self.relays.is_empty()
+                && self.handshakes.len() == 0
+                && self.closing.is_empty()
+            {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// How long to wait for events.
+    fn timeout(&self, now: Time) -> Option<Timespec> {
+        let mut until = self.housekeeping_at;
+        if !self.draining {
+            until = until.min(self.renew_at);
+        }
+        if !self.queue.is_empty() {
+            until = now;
+        }
+        if !self.moved.is_empty() {
+            until = until.min(self.tick_at);
+        }
+        if let Some(deadline) = self.rapid.next_deadline() {
+            // Not more often than ticks: one wakes up for all that is due.
+            until = until.min(deadline.max(self.tick_at));
+        }
+        let left = until.checked_since(now).unwrap_or_default().as_nanos();
+        Some(Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ })
+    }
+
+    fn on_event(&mut self, now: Time, token: Token, flags: epoll::EventFlags) -> Result<(), ProxyError> {
+        match token {
+            Token::Wake => {
+                let mut count = [0; 8];
+                // It is not blocking: without a count there is nothing new.
+                let _ = rustix::io::read(&*self.wake, &mut count);
+                self.on_news(now);
+                self.on_commands(now);
+            }
+            Token::DeviceIn => self.on_held(now).map_err(ProxyError::system("read held SYNs"))?,
+            Token::DeviceOut => self.devices.empty(),
+            Token::Listener(place) => self.on_accept(now, place),
+            Token::Handshake(place) => self.on_answer(now, place, flags),
+            Token::Relay(place, side) => self.on_leg(now, place, side, flags),
+        }
+        Ok(())
+    }
+
+    fn on_leg(&mut self, now: Time, place: usize, side: Side, flags: epoll::EventFlags) {
+        use epoll::EventFlags as Flags;
+        let Some(relay) = self.relays.get_mut(place) else { return };
+        let leg = relay.leg_mut(side);
+        if flags.contains(Flags::ERR)
+            && let Some(error) = legs::error(&leg.socket)
+        {
+            self.end_by_reset(now, place, &error);
+            return;
+        }
+        leg.readable |= flags.intersects(Flags::IN | Flags::RDHUP | Flags::HUP);
+        leg.writable |= flags.intersects(Flags::OUT | Flags::HUP);
+        self.go(now, place);
+    }
+
+    /// Moves the payload of a connection, and ends it where it is over.
+    pub(crate) fn go(&mut self, now: Time, place: usize) {
+        let piece = piece(self.config.limits.flow_buffer, PIPE_BYTES);
+        let Some(relay) = self.relays.get_mut(place) else { return };
+        let progress = relay.go(&mut self.pipes, piece);
+        if !relay.moved {
+            relay.moved = true;
+            self.moved.push(place);
+        }
+        match progress {
+            Ok(Progress::Waits) => {}
+            Ok(Progress::Goes) => {
+                if !relay.queued {
+                    relay.queued = true;
+                    self.queue.push(place);
+                }
+            }
+            Ok(Progress::Done) => self.end_complete(now, place),
+            // There are pipes again when others have moved on: it is tried again at the next tick.
+            Err(error) if error.raw_os_error() == Some(nix::errno::Errno::EMFILE as i32) => {}
+            Err(error) => self.end_by_reset(now, place, &error),
+        }
+    }
+
+    fn take_turns(&mut self, now: Time) {
+        for place in std::mem::take(&mut self.queue) {
+            if let Some(relay) = self.relays.get_mut(place) {
+                relay.queued = false;
+                self.go(now, place);
+            }
+        }
+    }
+
+    fn end_complete(&mut self, now: Time, place: usize) {
+        let Some(relay) = self.forget(now, place) else { return };
+        self.metrics.end(End::Complete, relay.read());
+        for socket in [relay.user.socket, relay.server.socket] {
+            if self.draining {
+                self.closing.push(socket);
+            } else {
+                legs::close(socket);
+            }
+        }
+    }
+
+    /// A leg was reset or has failed: both are reset.
+    pub(crate) fn end_by_reset(&mut self, now: Time, place: usize, error: &io::Error) {
+        let Some(relay) = self.forget(now, place) else { return };
+        tracing::debug!(client = %relay.ends.client, server = %relay.ends.server, %error, "reset");
+        self.metrics.end(End::Reset, relay.read());
+        legs::reset(relay.user.socket);
+        legs::reset(relay.server.socket);
+    }
+
+    fn forget(&mut self, now: Time, place: usize) -> Option<Relay> {
+        let relay = self.relays.try_remove(place)?;
+        self.by_ends.remove(&relay.ends);
+        self.rapid.close(now, relay.counted.flow);
+        self.users.end(relay.user_number);
+        self.metrics.connections.dec();
+        Some(relay)
+    }
+
+    fn on_time(&mut self, now: Time) -> Result<(), ProxyError> {
+        if !self.draining && now >= self.renew_at {
+            self.renew()?;
+            (self.renewed_at, self.renew_at) = (now, now + RENEWED);
+        }
+        let is_due = self.rapid.next_deadline().is_some_and(|deadline| deadline <= now);
+        if now >= self.tick_at && (is_due || !self.moved.is_empty()) {
+            self.tick(now)?;
+        }
+        if now >= self.housekeeping_at {
+            let interval = if self.draining { CLOSING } else { HOUSEKEEPING };
+            self.housekeeping_at = now + interval;
+            self.keep_house(now);
+        }
+        Ok(())
+    }
+
+    fn renew(&mut self) -> Result<(), ProxyError> {
+        let Err(error) = self.alive.renew() else { return Ok(()) };
+        // Whoever reloads a firewall may remove what is not its own.
+        tracing::warn!(%error, "the rules of the proxy are gone; they are added again");
+        self.rules.install(self.config.handshake)?;
+        self.alive.renew().map_err(ProxyError::system("say to nftables that the proxy works"))
+    }
+
+    fn keep_house(&mut self, now: Time) {
+        let expired = self.handshakes.expire(now);
+        self.metrics.expired.inc_by(expired as u64);
+        self.closing.retain(|socket| !is_acknowledged(socket));
+        self.metrics.handshakes.set(self.handshakes.len() as i64);
+        self.metrics.backlog.set(self.rapid.backlog().get() as i64);
+        let (mut all, mut known) = (0, 0);
+        for (number, ..) in self.users.all() {
+            all += 1;
+            known += i64::from(
+                self.rapid
+                    .user(now, number)
+                    .is_some_and(|user| user.mode == ranpace_pep::rapid::Mode::Normal),
+            );
+        }
+        self.metrics.users.set(all);
+        self.metrics.users_known.set(known);
+    }
+
+    fn on_news(&mut self, now: Time) {
+        while let Some(news) = self.feed.as_ref().and_then(|feed| feed.news.try_recv().ok()) {
+            match news {
+                News::Hints(hints) => {
+                    if self.feed_trouble.take().is_some() {
+                        tracing::info!("radio information comes again");
+                    }
+                    self.metrics.hints.inc_by(hints.len() as u64);
+                    for (user, hint) in hints {
+                        self.rapid.on_radio(now, user, &hint);
+                    }
+                    self.apply_changes();
+                }
+                News::Addresses(addresses) => self.users.on_addresses(addresses),
+                News::Trouble(why) => {
+                    tracing::warn!(%why, "no radio information: connections are split without an allocation");
+                    self.feed_trouble = Some(why);
+                }
+            }
+        }
+    }
+
+    fn on_commands(&mut self, now: Time) {
+        while let Ok(command) = self.commands.1.try_recv() {
+            match command {
+                Command::Show(answer) => {
+                    // Who asked may have gone.
+                    let _ = answer.send(Snapshot::of(self, now));
+                }
+                Command::Drain => self.drain(now),
+            }
+        }
+    }
+
+    fn drain(&mut self, now: Time) {
+        if self.draining {
+            return;
+        }
+        self.draining = true;
+        self.housekeeping_at = now;
+        if let Err(error) = self.alive.end() {
+            // It ends by itself, since it is not renewed any more.
+            tracing::warn!(%error, "cannot tell nftables to let new connections pass; they will in a second");
+        }
+        tracing::info!(connections = self.relays.len(), "draining: new connections pass");
+    }
+
+    /// Whether it is draining.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    /// Why no radio information comes.
+    pub(crate) fn feed_trouble(&self) -> Option<&str> {
+        self.feed_trouble.as_deref()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // While there are rules, new connections pass, because nobody listens any more.
+        let ended = self.alive.end();
+        self.listeners.clear();
+        let removed = self.rules.remove();
+        if let Err(error) = ended.map_err(ProxyError::system("let new connections pass")).and(removed) {
+            tracing::error!(%error, "rules of the proxy are left; `ranpace proxy --clean` removes them");
+        }
+    }
+}
+
+/// The part of a connection's buffer that waits in one place: in the socket towards the user, or in a pipe.
+pub(crate) fn piece(flow_buffer: Bytes, at_most: usize) -> usize {
+    usize::try_from(flow_buffer.get() / 4).map_or(at_most, |part| part.min(at_most))
+}
+
+/// Whether the peer of a socket has acknowledged all that it was sent, or cannot any more.
+fn is_acknowledged(socket: &OwnedFd) -> bool {
+    ranpace_proxy_options::TcpInfo::read(socket).map_or(true, |info| info.unacked == 0 && info.unsent == 0)
+}
+
+/// The clock of hints.
+pub(crate) fn now() -> Result<Time, ProxyError> {
+    clock::now().map_err(ProxyError::system("read the clock"))
+}
+
+/// Allows this process as many descriptors as the system lets it have, and returns how many connections these are for.
+fn descriptors() -> Result<usize, ProxyError> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+            .map_err(ProxyError::system("raise the limit of open files"))?;
+    }
+    let open = maximum.unwrap_or(u64::from(u32::MAX)).saturating_sub(RESERVED);
+    Ok(usize::try_from(open * PARTS.0 / PARTS.1).unwrap_or(usize::MAX).max(1))
+}

@@ -1,0 +1,217 @@
+//! What the proxy adds to the system, and removes: an nftables table of its own, and for IPv4 and IPv6 two routing rules with a
+//! routing table each. Clients' packets take one of these ways:
+//!
+//! * A SYN for a configured server is marked *held*: the second routing rule sends it to the proxy's device `NAME-in`. The proxy
+//!   writes it back to that device, whose SYNs the table gives to the listener (`tproxy`), or to the device `NAME-out`, from which
+//!   the kernel forwards it as if there were no proxy.
+//! * Other packets of connections that the proxy has a socket for are marked *delivered*: the first routing rule makes them local.
+//! * All else is forwarded untouched: connections that are older than the proxy, other protocols, other networks.
+//!
+//! Nothing here depends on the proxy's being alive. Without its process there is no device, so the route of held SYNs does not exist,
+//! and the next rule forwards them; and `tproxy` takes nothing for a listener that is not there. While the process hangs, the element
+//! of the set `alive` expires, and SYNs are forwarded.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use ipnet::IpNet;
+
+use crate::config::{Clients, Config, Handshake};
+use crate::error::ProxyError;
+
+/// The set whose element says that the proxy works.
+pub const ALIVE: &str = "alive";
+/// A SYN that opens a connection.
+const SYN: &str = "tcp flags & (fin|syn|rst|ack) == syn";
+const NO_SYN: &str = "tcp flags & (fin|syn|rst|ack) != syn";
+
+/// The system's part of a proxy.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    name: String,
+    number: u32,
+    table: String,
+}
+
+impl Rules {
+    /// For this configuration.
+    pub fn new(config: &Config) -> Self {
+        Self { name: config.name.clone(), number: config.number, table: table(config) }
+    }
+
+    /// The text of the nftables table.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// Adds all; devices have to be there. What an earlier process left is replaced.
+    ///
+    /// # Errors
+    ///
+    /// A program of the system is not there, or refuses.
+    pub fn install(&self, handshake: Handshake) -> Result<(), ProxyError> {
+        self.remove()?;
+        let (deliver, hold) = (self.number, self.number + 1);
+        for family in ["-4", "-6"] {
+            let everything = if family == "-4" { "0.0.0.0/0" } else { "::/0" };
+            ip(&format!("{family} route replace local {everything} dev lo table {deliver}"))?;
+            ip(&format!("{family} rule add priority {deliver} fwmark {deliver} lookup {deliver}"))?;
+            if handshake == Handshake::Exact {
+                let device = device_in(&self.name);
+                ip(&format!("{family} route replace {everything} dev {device} table {hold}"))?;
+                ip(&format!("{family} rule add priority {hold} fwmark {hold} lookup {hold}"))?;
+            }
+        }
+        nft(&self.table)
+    }
+
+    /// Removes all that is there, which may be what a process left that was killed.
+    ///
+    /// # Errors
+    ///
+    /// A program of the system is not there, or refuses.
+    pub fn remove(&self) -> Result<(), ProxyError> {
+        let name = nft_name(&self.name);
+        // The table is added first, so that it is there to be deleted.
+        nft(&format!("table inet {name}\ndelete table inet {name}\n"))?;
+        for family in ["-4", "-6"] {
+            for number in [self.number, self.number + 1] {
+                let rules = ip(&format!("{family} rule show priority {number}"))?;
+                for _ in rules.lines().filter(|rule| rule.contains(&format!("lookup {number}"))) {
+                    ip(&format!("{family} rule delete priority {number} lookup {number}"))?;
+                }
+                // A table that has never had a route does not exist, which is as good.
+                let routes = ip(&format!("{family} route show table {number}")).unwrap_or_default();
+                if !routes.trim().is_empty() {
+                    ip(&format!("{family} route flush table {number}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of the nftables table of a proxy.
+pub fn nft_name(name: &str) -> String {
+    format!("{name}_proxy")
+}
+
+/// The device that gives SYNs to the proxy, and takes those for the listener.
+pub fn device_in(name: &str) -> String {
+    format!("{name}-in")
+}
+
+/// The device that takes SYNs that pass.
+pub fn device_out(name: &str) -> String {
+    format!("{name}-out")
+}
+
+fn table(config: &Config) -> String {
+    let (deliver, hold, port) = (config.number, config.number + 1, config.port);
+    let mut text = format!("table inet {} {{\n", nft_name(&config.name));
+    let mut line = |line: &str| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{line}");
+    };
+    line(&format!(" set {ALIVE} {{\n  type inet_proto\n  flags timeout\n }}"));
+    line(" chain prerouting {");
+    line("  type filter hook prerouting priority mangle; policy accept;");
+    // Routers' errors about packets of the proxy's own are for its sockets: unreachable servers, and smaller packets on the path.
+    line(&format!("  meta l4proto {{ icmp, icmpv6 }} socket transparent 1 meta mark set {deliver} accept"));
+    line("  meta l4proto != tcp accept");
+    let take = |family: &str| match config.handshake {
+        Handshake::Exact => format!("meta mark set {hold}"),
+        Handshake::AcceptFirst => format!("tproxy {family} to :{port} meta mark set {deliver}"),
+    };
+    if config.handshake == Handshake::Exact {
+        let device = device_in(&config.name);
+        line(&format!("  iifname \"{device}\" {SYN} tproxy to :{port} meta mark set {deliver} accept"));
+    }
+    line(&format!("  {NO_SYN} socket transparent 1 meta mark set {deliver} accept"));
+    line(&format!("  {NO_SYN} accept"));
+    line(&format!("  meta l4proto != @{ALIVE} accept"));
+    line("  fib daddr type local accept");
+    for network in &config.except {
+        line(&format!("  {} daddr {network} accept", family(network)));
+    }
+    for Clients { interface, networks, ports } in &config.clients {
+        let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
+        let ports =
+            if ports.is_empty() { String::new() } else { format!("tcp dport {{ {} }} ", ports.join(", ")) };
+        for network in networks {
+            let (family, take) = (family(network), take(family(network)));
+            line(&format!("  iifname \"{interface}\" {family} saddr {network} {ports}{take} accept"));
+        }
+    }
+    line(" }\n}");
+    text
+}
+
+fn family(network: &IpNet) -> &'static str {
+    match network {
+        IpNet::V4(_) => "ip",
+        IpNet::V6(_) => "ip6",
+    }
+}
+
+/// Runs `ip` and returns what it prints.
+pub(crate) fn ip(arguments: &str) -> Result<String, ProxyError> {
+    run("ip", &arguments.split(' ').collect::<Vec<_>>(), "", "iproute2")
+}
+
+/// Runs `nft` with this input.
+fn nft(input: &str) -> Result<(), ProxyError> {
+    run("nft", &["-f", "-"], input, "nftables").map(drop)
+}
+
+fn run(program: &str, arguments: &[&str], input: &str, package: &str) -> Result<String, ProxyError> {
+    let command = format!("{program} {}", arguments.join(" "));
+    let failed = |reason: String| ProxyError::Command { command: command.clone(), reason };
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => failed(format!("it is not installed (apt install {package})")),
+        _ => failed(error.to_string()),
+    })?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // A program that ends early says why.
+        let _ = pipe.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_configured_networks_and_ports_are_taken() {
+        let text = "except = [\"10.9.0.0/16\"]\n[[clients]]\ninterface = \"ran0\"\nnetworks = [\"10.45.0.0/16\", \"fd45::/48\"]\nports = [\"443\", \"5000-5999\"]\n";
+        let config = Config::parse("proxy.toml", text).unwrap();
+        let rules = Rules::new(&config);
+        let taking: Vec<&str> = rules.table().lines().filter(|line| line.contains("mark set 5251")).collect();
+        assert_eq!(
+            taking,
+            [
+                "  iifname \"ran0\" ip saddr 10.45.0.0/16 tcp dport { 443, 5000-5999 } meta mark set 5251 accept",
+                "  iifname \"ran0\" ip6 saddr fd45::/48 tcp dport { 443, 5000-5999 } meta mark set 5251 accept",
+            ]
+        );
+        let place = |what: &str| rules.table().find(what).unwrap();
+        assert!(place("ip daddr 10.9.0.0/16 accept") < place(taking[0]));
+        // A mark before `tproxy` would lead connections to a listener that is not there.
+        for line in rules.table().lines().filter(|line| line.contains("tproxy")) {
+            assert!(line.find("tproxy") < line.find("mark set"), "{line}");
+        }
+    }
+}

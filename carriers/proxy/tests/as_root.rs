@@ -1,0 +1,344 @@
+//! The proxy inside the running kernel, between a client and a server in network namespaces. Needs root; whoever is not is told that
+//! this is skipped.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+
+mod rig;
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use ranpace_proxy::control::{ControlServer, ask_drain};
+use ranpace_proxy::{Config, Proxy, Rules};
+use socket2::SockRef;
+
+use rig::radio::{CAPACITY, PlayedCell};
+use rig::{CLIENT, CONFIG, Host, Hosts, PATIENCE, PORT, SERVER, Wish, ready, receive, send, until};
+
+/// A moment, in which nothing has to be waited for. A SYN that was lost would be repeated after a second.
+const AT_ONCE: Duration = Duration::from_millis(900);
+
+#[test]
+#[ignore = "the process of a proxy, which the other tests start"]
+fn proxy_process() {
+    let config = Config::read(std::env::var_os(CONFIG).expect("another test starts this").as_ref()).unwrap();
+    let control = config.control.clone();
+    let mut proxy = Proxy::start(config).unwrap();
+    let _server = ControlServer::start(&control, proxy.asker(), proxy.metrics()).unwrap();
+    proxy.run(&AtomicBool::new(false)).unwrap();
+}
+
+#[test]
+fn two_thousand_transfers_arrive_whole_while_readers_stall_and_ends_reset() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let proxy = hosts.proxy("", "");
+    let threads: Vec<_> = (0..20)
+        .map(|thread: u64| {
+            hosts.at(Host::Client, move || {
+                for number in 0..100 {
+                    transfer(thread * 100 + number);
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    until("all connections have ended", || proxy.shown().connections == 0);
+    let shown = proxy.shown();
+    assert_eq!((shown.handshakes, shown.backlog_bytes), (0, 0), "{shown:?}");
+}
+
+/// One of the transfers, each of another kind.
+fn transfer(number: u64) {
+    let mut random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    random ^= random >> 29;
+    let v6 = number % 2 == 1;
+    let size = match number % 50 {
+        0 => 4_000_000 + random % 1_000_000,
+        _ => random % 100_000,
+    };
+    let up = if number.is_multiple_of(3) { 1 + random % 70_001 } else { 0 };
+    let wish = Wish { down: size, up, seed: random, reset: number % 10 == 9, v6 };
+    let mut stream = TcpStream::connect((SERVER[usize::from(v6)], PORT)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&wish.bytes()).unwrap();
+    if up > 0 {
+        send(&mut stream, up, !random).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+    }
+    if number % 20 == 13 {
+        // The client resets.
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+        return;
+    }
+    let mut pieces = 0;
+    let came = receive(&mut stream, random, || {
+        pieces += 1;
+        if number.is_multiple_of(7) && pieces % 20 == 0 {
+            thread::sleep(Duration::from_millis(30));
+        }
+    });
+    match came {
+        Ok(bytes) if !wish.reset => assert_eq!(bytes, size, "transfer {number}"),
+        Err(error) if wish.reset => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "transfer {number}"),
+        other => panic!("transfer {number}: {other:?} of {wish:?}"),
+    }
+}
+
+#[test]
+fn a_client_sees_what_the_server_does_and_the_server_sees_the_client() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    let proxy = hosts.proxy("", "");
+    for (server, client) in SERVER.into_iter().zip(CLIENT) {
+        // Nobody listens.
+        let begun = Instant::now();
+        let refused = hosts.connect(SocketAddr::new(server, 5999)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        assert!(begun.elapsed() < AT_ONCE, "refused after {:?}", begun.elapsed());
+        // Both ends' addresses and the client's port are kept.
+        let listener =
+            hosts.at(Host::Server, move || TcpListener::bind((server, PORT)).unwrap()).join().unwrap();
+        let mut stream = hosts.connect(SocketAddr::new(server, PORT)).unwrap();
+        let (mut accepted, from) = listener.accept().unwrap();
+        assert_eq!((from.ip(), from), (client, stream.local_addr().unwrap()));
+        // A server that speaks first, and both halves.
+        accepted.write_all(b"hello").unwrap();
+        accepted.shutdown(Shutdown::Write).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        stream.write_all(b"and good bye").unwrap();
+        drop(stream);
+        let mut answer = String::new();
+        accepted.read_to_string(&mut answer).unwrap();
+        assert_eq!((text.as_str(), answer.as_str()), ("hello", "and good bye"));
+    }
+    // Nobody is there; the kernel says so after three attempts to find it.
+    let begun = Instant::now();
+    let unreachable = hosts.connect("10.91.2.77:5001".parse().unwrap()).unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(8), "unreachable after {:?}", begun.elapsed());
+    assert_eq!(unreachable.kind(), ErrorKind::HostUnreachable);
+    until("all handshakes are over", || proxy.shown().handshakes == 0);
+}
+
+#[test]
+fn accepted_first_the_client_of_a_server_that_refuses_is_reset() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let _proxy = hosts.proxy("handshake = \"accept-first\"", "");
+    for v6 in [false, true] {
+        let mut stream = hosts.ask(Wish { v6, ..Wish::download(300_000) }).unwrap();
+        assert_eq!(receive(&mut stream, 300_000, || ()).unwrap(), 300_000);
+        let stream = hosts.connect(SocketAddr::new(SERVER[usize::from(v6)], 5999));
+        assert_eq!(first_byte(stream).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    }
+}
+
+/// Reads from a connection that may have been reset already.
+fn first_byte(stream: std::io::Result<TcpStream>) -> std::io::Result<usize> {
+    stream.and_then(|mut stream| stream.read(&mut [0]))
+}
+
+#[test]
+fn a_killed_proxy_resets_its_connections_and_new_ones_pass_at_once() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let mut proxy = hosts.proxy("", "");
+    // More than the sockets hold.
+    let mut cut = hosts.ask(Wish::download(200_000_000)).unwrap();
+    cut.read_exact(&mut [0; 100_000]).unwrap();
+    assert_eq!(proxy.shown().connections, 1);
+    proxy.signal(Signal::SIGKILL);
+    proxy.ended();
+    let begun = Instant::now();
+    let mut passing = hosts.ask(Wish::download(500_000)).unwrap();
+    assert!(begun.elapsed() < AT_ONCE, "passed after {:?}", begun.elapsed());
+    assert_eq!(receive(&mut passing, 500_000, || ()).unwrap(), 500_000);
+    let error = std::io::copy(&mut cut, &mut std::io::sink()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    // What it left does no harm, and can be removed.
+    assert_ne!(hosts.leavings(), "");
+    let config = proxy.config.clone();
+    hosts
+        .at(Host::Proxy, move || Rules::new(&Config::read(&config).unwrap()).remove().unwrap())
+        .join()
+        .unwrap();
+    assert_eq!(hosts.leavings(), "");
+}
+
+#[test]
+fn a_proxy_that_hangs_lets_new_connections_pass_and_none_is_taken_twice() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let proxy = hosts.proxy("", "");
+    proxy.signal(Signal::SIGSTOP);
+    let begun = Instant::now();
+    // Its SYN is held, and its next one passes.
+    let mut stream = hosts.ask(Wish::download(500_000)).unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(8), "passed after {:?}", begun.elapsed());
+    proxy.signal(Signal::SIGCONT);
+    until("the proxy answers", || proxy.shown().handshakes == 0);
+    assert_eq!(receive(&mut stream, 500_000, || ()).unwrap(), 500_000);
+    assert_eq!(proxy.shown().connections, 0);
+    until("it splits connections again", || {
+        let _stream = hosts.connect(SocketAddr::new(SERVER[0], PORT)).unwrap();
+        proxy.shown().connections > 0
+    });
+}
+
+#[test]
+fn connections_that_are_older_stay_and_a_drained_proxy_leaves_nothing() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let older = hosts.ask(Wish { up: 5, ..Wish::download(300_000) }).unwrap();
+    let mut proxy = hosts.proxy("", "");
+    let finish = |mut stream: TcpStream| {
+        send(&mut stream, 5, !300_000).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        receive(&mut stream, 300_000, || ()).unwrap()
+    };
+    let split = hosts.ask(Wish { up: 5, ..Wish::download(300_000) }).unwrap();
+    until("the proxy has split it", || proxy.shown().connections == 1);
+    ask_drain(proxy.socket()).unwrap();
+    until("it drains", || proxy.shown().draining);
+    let passing = hosts.ask(Wish { up: 5, ..Wish::download(300_000) }).unwrap();
+    assert_eq!(proxy.shown().connections, 1);
+    for stream in [older, passing, split] {
+        assert_eq!(finish(stream), 300_000);
+    }
+    assert!(proxy.ended());
+    assert_eq!(hosts.leavings(), "");
+}
+
+#[test]
+fn the_proxys_own_addresses_and_other_networks_are_no_servers() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    for handshake in ["exact", "accept-first"] {
+        let proxy = hosts.proxy(&format!("handshake = {handshake:?}\nexcept = [\"fd91:2::/64\"]"), "");
+        for own in ["10.91.1.1:5250", "10.91.2.1:5250"] {
+            let begun = Instant::now();
+            let stream = hosts.connect(own.parse().unwrap());
+            assert_eq!(first_byte(stream).unwrap_err().kind(), ErrorKind::ConnectionReset);
+            assert!(begun.elapsed() < AT_ONCE);
+        }
+        let refused = hosts.connect("10.91.1.1:5001".parse().unwrap()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let _split = hosts.ask(Wish::download(1)).unwrap();
+        let _excepted = hosts.ask(Wish { v6: true, ..Wish::download(1) }).unwrap();
+        let shown = proxy.shown();
+        assert_eq!((shown.connections, shown.flows[0].server.ip()), (1, SERVER[0]), "{shown:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_stalls_holds_what_it_may_and_others_go_on() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let proxy = hosts.proxy("", "[limits]\nflow_buffer = \"256KiB\"\nuser_buffer = \"1MiB\"");
+    let stalled: Vec<TcpStream> = (0..8).map(|_| hosts.ask(Wish::download(50_000_000)).unwrap()).collect();
+    let mut largest = 0;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(3) {
+        largest = proxy.shown().backlog_bytes.max(largest);
+        thread::sleep(Duration::from_millis(5));
+    }
+    // As much again may have come before the first tick, when windows are still the kernel's.
+    assert!(largest > 0 && largest < 2 * 8 * (256 << 10), "{largest} bytes wait");
+    drop(stalled);
+    let mut stream = hosts.ask(Wish::download(5_000_000)).unwrap();
+    assert_eq!(receive(&mut stream, 5_000_000, || ()).unwrap(), 5_000_000);
+    until("the stalled ones have ended", || proxy.shown().connections <= 1);
+}
+
+#[test]
+fn rules_that_somebody_removes_are_added_again() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let proxy = hosts.proxy("", "");
+    rig::run(&format!("ip netns exec {} nft flush ruleset", hosts.name(Host::Proxy)));
+    until("connections are split again", || {
+        let _stream = hosts.ask(Wish { up: 1, ..Wish::download(10) }).unwrap();
+        proxy.shown().connections > 0
+    });
+}
+
+#[test]
+fn connections_beyond_a_limit_pass() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let proxy = hosts.proxy("", "[limits]\nconnections_per_user = 3");
+    let open: Vec<TcpStream> =
+        (0..6).map(|_| hosts.ask(Wish { up: 1, ..Wish::download(10) }).unwrap()).collect();
+    assert_eq!(proxy.shown().connections, 3);
+    for mut stream in open {
+        send(&mut stream, 1, !10).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(receive(&mut stream, 10, || ()).unwrap(), 10);
+    }
+}
+
+#[test]
+fn the_radio_is_shared_out_while_reports_come_and_all_is_passed_on_a_second_after_they_stop() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let table = hosts.folder.path().join("table");
+    let mut cell = PlayedCell::start(&table);
+    let proxy = hosts.proxy(
+        "",
+        &format!(
+            "[sender]\ncontrol = \"pacing\"\n[feed]\norigin = \"table:{}\"\n[rapid]\nguard = false",
+            table.display()
+        ),
+    );
+    let mut streams =
+        [0, 1].map(|number| hosts.ask(Wish { v6: number == 1, ..Wish::download(40_000_000) }).unwrap());
+    until("the user's radio is known", || proxy.shown().users.iter().any(|user| user.radio == "current"));
+    // IPv4 and IPv6 are one user's.
+    let shown = proxy.shown();
+    let user = &shown.users[0];
+    assert_eq!((shown.users.len(), user.connections, user.address), (1, 2, CLIENT[0]), "{shown:?}");
+    let capacity = user.capacity_bits_per_s.unwrap();
+    assert!(capacity.abs_diff(CAPACITY) < CAPACITY / 20, "{shown:?}");
+    let rates: u64 = shown.flows.iter().filter_map(|flow| flow.user_rate_bits_per_s).sum();
+    assert!(rates.abs_diff(CAPACITY) < CAPACITY / 5, "{shown:?}");
+    // What was in the sockets before the radio was known comes first.
+    let mut buffer = vec![0; 1 << 16];
+    streams.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
+    let mut read = |time: Duration| {
+        let (begun, mut bytes) = (Instant::now(), 0);
+        while begun.elapsed() < time {
+            bytes += streams.iter_mut().filter_map(|stream| stream.read(&mut buffer).ok()).sum::<usize>();
+            thread::sleep(Duration::from_millis(1));
+        }
+        bytes as f64 * 8.0 / begun.elapsed().as_secs_f64()
+    };
+    read(Duration::from_secs(2));
+    let rate = read(Duration::from_secs(3));
+    assert!((0.7..1.3).contains(&(rate / CAPACITY as f64)), "{rate} bit/s of {CAPACITY}");
+    cell.pause();
+    let paused = Instant::now();
+    until("the radio is not known any more", || {
+        proxy.shown().users.iter().all(|user| user.radio == "unknown" && user.capacity_bits_per_s.is_none())
+    });
+    assert!(paused.elapsed() < Duration::from_secs(2), "after {:?}", paused.elapsed());
+    assert!(proxy.shown().flows.iter().all(|flow| flow.user_rate_bits_per_s.is_none()));
+    let free = read(Duration::from_secs(1));
+    assert!(free > 3.0 * CAPACITY as f64, "{free} bit/s");
+}

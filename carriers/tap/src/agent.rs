@@ -1,0 +1,247 @@
+//! The server's end of the channel on a UDP socket: one `ranpace_pep::lightweight::Agent` for each PEP. It subscribes, and returns what
+//! genuine messages say of the connections that it was given.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Read as _};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use ranpace_pep::lightweight::message::{LARGEST, Subscribe};
+use ranpace_pep::lightweight::{Agent, AgentStats, FlowId, Refusal, Verified};
+use ranpace_units::{Span, Time};
+
+use crate::clock;
+use crate::config::{AgentConfig, read_secret};
+
+const TCP: u8 = 6;
+/// Duration of a subscription, which is renewed after half of it: so soon a PEP that has started again, or that did not get the message,
+/// reports.
+const LIFETIME: Span = Span::from_secs(4);
+/// Flows of others (of other controls, or closed) whose reports are known to be none of ours; they are forgotten this often, because
+/// a connection may be new.
+const STRANGERS_FORGOTTEN: Duration = Duration::from_secs(1);
+/// Most of them.
+const MOST_STRANGERS: usize = 4_096;
+
+/// Why an agent cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// Nobody can listen there.
+    #[error("cannot listen at {address} (`listen`): {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The system's reason.
+        #[source]
+        error: io::Error,
+    },
+    /// A secret cannot be read any more.
+    #[error("{0}")]
+    Secret(String),
+    /// The system has no random numbers for keys.
+    #[error("/dev/urandom: {0}")]
+    Random(io::Error),
+}
+
+/// A datagram that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A genuine report on a connection.
+    Report {
+        /// The PEP, by its place in the configuration.
+        pep: usize,
+        /// The server's end of the connection.
+        local: SocketAddr,
+        /// The user's.
+        remote: SocketAddr,
+        /// What it says.
+        report: Verified,
+    },
+    /// A genuine report on a connection that it was not given, for the first time: it may be new.
+    UnknownConnection,
+    /// Something that was refused.
+    Refused(Refusal),
+    /// A datagram from an address that is no PEP's.
+    Stranger,
+}
+
+/// What the agents have counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Reports accepted.
+    pub verified: u64,
+    /// Reports on connections that are not ours.
+    pub of_others: u64,
+    /// Messages refused: forged, repeated, too many, or older than what is known.
+    pub refused: u64,
+    /// Datagrams from addresses that are no PEP's.
+    pub strangers: u64,
+}
+
+/// The agents of a server.
+#[derive(Debug)]
+pub struct Agents {
+    socket: UdpSocket,
+    peps: Vec<(SocketAddr, Agent)>,
+    /// Connections by their numbers.
+    connections: HashMap<u32, (FlowId, SocketAddr, SocketAddr)>,
+    numbers: HashMap<FlowId, u32>,
+    next: u32,
+    strangers: HashSet<u64>,
+    strangers_since: Instant,
+    counted: Counted,
+}
+
+impl Agents {
+    /// Opens the socket. PEPs are asked for reports by [`Self::hear`].
+    ///
+    /// # Errors
+    ///
+    /// If the address is in use, or a secret cannot be read.
+    pub fn open(config: &AgentConfig) -> Result<Self, AgentError> {
+        let address = config.listen;
+        let socket = UdpSocket::bind(address).map_err(|error| AgentError::Listen { address, error })?;
+        let first_sequence = clock::first_sequence();
+        let mut peps = Vec::new();
+        for pep in &config.pep {
+            let secret = read_secret(&pep.secret).map_err(AgentError::Secret)?;
+            let (flow_key, tag_key) = (random()?, random()?);
+            let wanted = Subscribe { lifetime: LIFETIME, ..Subscribe::new(flow_key, tag_key) };
+            peps.push((
+                pep.address,
+                Agent::new(&secret, pep.id, pep.key, wanted).starting_at(first_sequence),
+            ));
+        }
+        Ok(Self {
+            socket,
+            peps,
+            connections: HashMap::new(),
+            numbers: HashMap::new(),
+            next: 0,
+            strangers: HashSet::new(),
+            strangers_since: Instant::now(),
+            counted: Counted::default(),
+        })
+    }
+
+    /// Its own address.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// What the agents have counted.
+    pub fn counted(&self) -> Counted {
+        self.counted
+    }
+
+    /// What the agent of a PEP has counted.
+    pub fn stats(&self) -> impl Iterator<Item = &AgentStats> {
+        self.peps.iter().map(|(_, agent)| agent.stats())
+    }
+
+    /// The TCP connections of this server: its own end and the user's. Those that are not named any more are over.
+    pub fn set_connections(&mut self, connections: impl Iterator<Item = (SocketAddr, SocketAddr)>) {
+        let mut gone: HashSet<FlowId> = self.numbers.keys().copied().collect();
+        for (local, remote) in connections {
+            let id = FlowId::new(local, remote, TCP);
+            if gone.remove(&id) || self.numbers.contains_key(&id) {
+                continue;
+            }
+            let number = self.next;
+            self.next = self.next.wrapping_add(1);
+            self.numbers.insert(id, number);
+            self.connections.insert(number, (id, local, remote));
+            self.peps.iter_mut().for_each(|(_, agent)| agent.register(id, number));
+        }
+        for id in gone {
+            if let Some(number) = self.numbers.remove(&id) {
+                self.connections.remove(&number);
+            }
+            self.peps.iter_mut().for_each(|(_, agent)| agent.release(&id));
+        }
+    }
+
+    /// Asks PEPs where that is due, and waits for a datagram, `longest` at most; `None` if none came.
+    ///
+    /// # Errors
+    ///
+    /// If the socket fails.
+    pub fn hear(&mut self, longest: Duration) -> io::Result<Option<Heard>> {
+        let now = clock::now();
+        let mut due = now + Span::from_nanos(longest.as_nanos() as u64);
+        for (address, agent) in &mut self.peps {
+            while let Some(message) = agent.poll(now) {
+                // A PEP that cannot be reached now is asked again.
+                let _ = self.socket.send_to(message.as_slice(), *address);
+            }
+            due = due.min(agent.next_deadline());
+        }
+        let wait = Duration::from_nanos(due.since(now).as_nanos()).max(Duration::from_micros(1));
+        self.socket.set_read_timeout(Some(wait))?;
+        // One more than the longest message: longer ones are refused.
+        let mut buffer = [0; LARGEST + 1];
+        match self.socket.recv_from(&mut buffer) {
+            Ok((length, from)) => Ok(Some(self.on_datagram(clock::now(), from, &mut buffer[..length]))),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(None),
+                // A PEP that is gone (ICMP).
+                io::ErrorKind::ConnectionRefused => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn on_datagram(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) -> Heard {
+        let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+        let Some(pep) = self.peps.iter().position(|(address, _)| *address == from) else {
+            self.counted.strangers += 1;
+            return Heard::Stranger;
+        };
+        match self.peps[pep].1.on_datagram(now, datagram) {
+            Ok(report) => match self.connections.get(&report.flow) {
+                Some(&(_, local, remote)) => {
+                    self.counted.verified += 1;
+                    Heard::Report { pep, local, remote, report }
+                }
+                // Flows that are over are released.
+                None => Heard::Refused(Refusal::UnknownFlow(report.report.reference)),
+            },
+            Err(Refusal::UnknownFlow(reference)) => {
+                self.counted.of_others += 1;
+                if self.strangers_since.elapsed() >= STRANGERS_FORGOTTEN {
+                    self.strangers.clear();
+                    self.strangers_since = Instant::now();
+                }
+                let is_new = self.strangers.len() < MOST_STRANGERS && self.strangers.insert(reference);
+                if is_new {
+                    Heard::UnknownConnection
+                } else {
+                    Heard::Refused(Refusal::UnknownFlow(reference))
+                }
+            }
+            Err(refusal) => {
+                self.counted.refused += 1;
+                Heard::Refused(refusal)
+            }
+        }
+    }
+
+    /// The sender found a report of this PEP to be impossible.
+    pub fn reject(&mut self, pep: usize) {
+        if let Some((_, agent)) = self.peps.get_mut(pep) {
+            agent.reject(clock::now());
+        }
+    }
+}
+
+/// Random bytes for a key.
+fn random<const N: usize>() -> Result<[u8; N], AgentError> {
+    let mut bytes = [0; N];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(AgentError::Random).map(|()| bytes)
+}
