@@ -1,7 +1,7 @@
 //! A packet as the PEP sees it, and the flow that it belongs to.
 
 use core::hash::{BuildHasher, Hash, Hasher};
-use std::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 
 use siphasher::sip::SipHasher13;
 
