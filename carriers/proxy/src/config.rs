@@ -502,8 +502,9 @@ fn eight_ms() -> Span {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+
     use super::*;
 
     const LEAST: &str = "[[clients]]\ninterface = \"ran0\"\nnetworks = [\"10.45.0.0/16\"]\n";

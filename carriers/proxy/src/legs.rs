@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::config::Config;
 use crate::error::ProxyError;
-use crate::proxy::piece;
+use crate::pipes::piece;
 use crate::syn::{Ends, Syn};
 
 /// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`).

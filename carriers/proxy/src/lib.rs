@@ -27,12 +27,11 @@ pub mod proxy;
 mod relay;
 mod rules;
 mod sender;
-pub mod snapshot;
 mod syn;
 mod system;
 mod users;
 
 pub use config::Config;
 pub use error::ProxyError;
-pub use proxy::Proxy;
+pub use proxy::{Proxy, snapshot};
 pub use rules::Rules;

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use ranpace_units::Bytes;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 /// Bytes of a pipe. Linux gives users without rights few pipes of more than a megabyte. Ours.
@@ -46,4 +47,9 @@ impl Pipes {
             self.0.push(pipe);
         }
     }
+}
+
+/// The part of a connection's buffer that waits in one place: in the socket towards the user, or in a pipe.
+pub(crate) fn piece(flow_buffer: Bytes, at_most: usize) -> usize {
+    usize::try_from(flow_buffer.get() / 4).map_or(at_most, |part| part.min(at_most))
 }

@@ -1,5 +1,7 @@
 //! The proxy: one thread that waits for its sockets (epoll), relays payload, and applies what RAPID decides.
 
+pub mod snapshot;
+
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender as CommandSender, channel};
 
 use ranpace_pep::rapid::Rapid;
 use ranpace_rnisd::clock;
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Span, Time};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use slab::Slab;
@@ -23,13 +25,13 @@ use crate::feed::{FeedThread, News};
 use crate::handshakes::Handshakes;
 use crate::legs;
 use crate::metrics::{End, Metrics};
-use crate::pipes::{PIPE_BYTES, Pipes};
+use crate::pipes::{PIPE_BYTES, Pipes, piece};
 use crate::relay::{Progress, Relay, Side};
 use crate::rules::Rules;
 use crate::sender::Sender;
-use crate::snapshot::Snapshot;
 use crate::syn::Ends;
 use crate::users::Users;
+use snapshot::Snapshot;
 
 /// Events taken at a time.
 const EVENTS: usize = 512;
@@ -501,11 +503,6 @@ impl Drop for Proxy {
             tracing::error!(%error, "rules of the proxy are left; `ranpace proxy --clean` removes them");
         }
     }
-}
-
-/// The part of a connection's buffer that waits in one place: in the socket towards the user, or in a pipe.
-pub(crate) fn piece(flow_buffer: Bytes, at_most: usize) -> usize {
-    usize::try_from(flow_buffer.get() / 4).map_or(at_most, |part| part.min(at_most))
 }
 
 /// Whether the peer of a socket has acknowledged all that it was sent, or cannot any more.

@@ -190,8 +190,9 @@ fn run(program: &str, arguments: &[&str], input: &str, package: &str) -> Result<
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+
     use super::*;
 
     #[test]

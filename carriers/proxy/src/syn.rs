@@ -53,8 +53,9 @@ impl Syn {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+
     use super::*;
     use etherparse::PacketBuilder;
 
