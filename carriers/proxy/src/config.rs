@@ -3,11 +3,12 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use ipnet::IpNet;
+use ranpace_config::{ConfigError, Configuration, Faults, Inconsistency, Log};
 use ranpace_pep::rapid::{self, Estimator, Profile, Settings};
 use ranpace_rnisd::client::Origin;
-use ranpace_rnisd::config::{ConfigError, Fault, Faults, Log, read_parts};
 use ranpace_units::{Bytes, Span};
 use serde::{Deserialize, Deserializer};
 
@@ -96,6 +97,9 @@ pub struct Clients {
     pub ports: Vec<Ports>,
 }
 
+/// What [`Ports`] should be, in errors.
+const PORTS: &str = "a port or a range of ports, such as \"443\" or \"5000-5999\"";
+
 /// A range of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
@@ -105,17 +109,21 @@ pub struct Ports {
     pub last: u16,
 }
 
-impl<'de> Deserialize<'de> for Ports {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = deserializer
-            .deserialize_str(Text("a port or a range of ports, such as \"443\" or \"5000-5999\""))?;
-        let (first, last) = text.split_once('-').unwrap_or((&text, &text));
+impl FromStr for Ports {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
         match (first.trim().parse(), last.trim().parse()) {
             (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(Self { first, last }),
-            _ => Err(serde::de::Error::custom(format!(
-                "expected a port or a range of ports, such as \"443\" or \"5000-5999\", found {text:?}"
-            ))),
+            _ => Err(format!("expected {PORTS}, found {text:?}")),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Ports {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        ranpace_config::parsed(deserializer, PORTS)
     }
 }
 
@@ -136,7 +144,7 @@ pub struct Feed {
     #[serde(deserialize_with = "origin")]
     pub origin: Origin,
     /// Interval of reports.
-    #[serde(default = "eight_ms", deserialize_with = "time")]
+    #[serde(default = "eight_ms", deserialize_with = "ranpace_config::time")]
     pub period: Span,
     /// File with the server's bearer token.
     pub token: Option<PathBuf>,
@@ -225,13 +233,13 @@ pub struct Limits {
     /// Connections that wait for a server's answer, of one client's address. Further ones pass unsplit.
     pub handshakes_per_client: usize,
     /// Largest payload of one connection that waits in the proxy and is on its way from the server, in bytes.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(deserialize_with = "ranpace_config::bytes")]
     pub flow_buffer: Bytes,
     /// Payload of one user that waits in the proxy: at more, servers are told to wait.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(deserialize_with = "ranpace_config::bytes")]
     pub user_buffer: Bytes,
     /// Payload of all users that waits in the proxy: at more, further connections pass unsplit.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(deserialize_with = "ranpace_config::bytes")]
     pub total_buffer: Bytes,
 }
 
@@ -268,23 +276,13 @@ impl Default for Control {
 }
 
 impl Config {
-    /// Reads and checks a file.
+    /// Reads and checks a file; files that it names are relative to its folder.
     ///
     /// # Errors
     ///
     /// It cannot be read, or something in it is wrong.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        let name = file.display().to_string();
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ConfigError::Unreadable { file: name.clone(), error })?;
-        let mut config = Self::parse(&name, &text)?;
-        let folder = file.parent().unwrap_or(Path::new(""));
-        if let Some(feed) = &mut config.feed {
-            for path in feed.token.iter_mut().chain(&mut feed.ca) {
-                *path = folder.join(&path);
-            }
-        }
-        Ok(config)
+        ranpace_config::read(file)
     }
 
     /// Parses the text of a file; `name` is the file's in errors.
@@ -293,124 +291,7 @@ impl Config {
     ///
     /// All that is wrong in it.
     pub fn parse(name: &str, text: &str) -> Result<Self, Faults> {
-        let (config, mut faults) = read_parts::<Self>(text);
-        let wrong: Vec<String> = faults.iter().map(|fault| fault.key.clone()).collect();
-        // A key with a wrong value is not missing, too.
-        faults.retain(|Fault { key, reason, .. }| {
-            let missing = reason.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
-            missing.is_none_or(|missing| !wrong.contains(&format!("{key}.{missing}")))
-        });
-        if let Some(config) = &config {
-            let is_known =
-                |key: &str| faults.iter().any(|fault| fault.key.split('.').next() == key.split('.').next());
-            let found: Vec<_> =
-                config.inconsistencies().into_iter().filter(|(key, _)| !is_known(key)).collect();
-            faults.extend(found.into_iter().map(|(key, reason)| Fault {
-                line: line_of(text, key),
-                key: key.to_owned(),
-                reason,
-            }));
-        }
-        faults.sort_by_key(|fault| fault.line);
-        match config {
-            Some(config) if faults.is_empty() => Ok(config),
-            _ => Err(Faults { file: name.to_owned(), faults }),
-        }
-    }
-
-    /// Keys with values that cannot be used, with reasons.
-    fn inconsistencies(&self) -> Vec<(&'static str, String)> {
-        let mut found = Vec::new();
-        let is_plain = |name: &str| {
-            name.starts_with(|first: char| first.is_ascii_alphabetic())
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        };
-        if self.name.len() > LONGEST_NAME || !is_plain(&self.name) {
-            found.push((
-                "name",
-                format!(
-                    "expected a letter and up to {} letters and digits, found {:?}",
-                    LONGEST_NAME - 1,
-                    self.name
-                ),
-            ));
-        }
-        if self.port == 0 {
-            found.push(("port", "expected 1 to 65535".to_owned()));
-        }
-        // Tables 253 to 255 are the system's; priorities from 32766 on come after its own rules.
-        if !(1..32_765).contains(&self.number) || (252..=255).contains(&self.number) {
-            found.push(("number", format!("expected 1 to 251 or 256 to 32764, found {}", self.number)));
-        }
-        if self.clients.is_empty() {
-            let reason = "expected at least one [[clients]] with `interface` and `networks`: nobody's connections are split without it";
-            found.push(("clients", reason.to_owned()));
-        }
-        for clients in &self.clients {
-            if clients.networks.is_empty() {
-                found.push((
-                    "clients.networks",
-                    "expected at least one network, such as \"10.45.0.0/16\"".to_owned(),
-                ));
-            }
-            let is_name = !clients.interface.is_empty()
-                && clients.interface.len() < 16
-                && clients.interface.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\/".contains(&byte));
-            if !is_name {
-                found.push((
-                    "clients.interface",
-                    format!("expected the name of an interface, found {:?}", clients.interface),
-                ));
-            }
-        }
-        for user in &self.user {
-            if user.addresses.is_empty() {
-                found.push(("user.addresses", "expected at least one address".to_owned()));
-            }
-        }
-        let Limits {
-            connections,
-            connections_per_user,
-            handshakes_per_client,
-            flow_buffer,
-            user_buffer,
-            total_buffer,
-        } = &self.limits;
-        for (key, value) in [
-            ("limits.connections", *connections),
-            ("limits.connections_per_user", *connections_per_user),
-            ("limits.handshakes_per_client", *handshakes_per_client),
-        ] {
-            if value == 0 || u32::try_from(value).is_err() {
-                found.push((key, format!("expected 1 to {}, found {value}", u32::MAX)));
-            }
-        }
-        for (key, value, least) in [
-            ("limits.flow_buffer", *flow_buffer, LEAST_BUFFER),
-            ("limits.user_buffer", *user_buffer, *flow_buffer),
-            ("limits.total_buffer", *total_buffer, *user_buffer),
-        ] {
-            if value < least || value > Bytes::new(1 << 40) {
-                found.push((key, format!("expected {least} to 1TiB, found {value}")));
-            }
-        }
-        if *flow_buffer > Bytes::new(512 << 20) {
-            found.push((
-                "limits.flow_buffer",
-                format!("expected at most 512MiB, half of the largest window of TCP, found {flow_buffer}"),
-            ));
-        }
-        if self.feed.as_ref().is_some_and(|feed| feed.period.is_zero() || feed.period > Span::SECOND) {
-            found.push(("feed.period", "expected a time above zero, at most 1s".to_owned()));
-        }
-        if let Err(error) = self.settings().check() {
-            found.push(("rapid", error.to_string()));
-        }
-        if self.sender.control == SenderControl::Kernel && cfg!(not(feature = "kernel")) {
-            let reason = "this ranpace was built without kernel controls; `make install` builds them where clang is, or write \"pacing\"";
-            found.push(("sender.control", reason.to_owned()));
-        }
-        found
+        ranpace_config::parse(name, text)
     }
 
     /// The allocator's settings.
@@ -442,59 +323,110 @@ impl Config {
     }
 }
 
-/// The line of a key, such as `limits.connections`, or of its table.
-fn line_of(text: &str, key: &str) -> Option<usize> {
-    let (table, key) = key.rsplit_once('.').map_or((None, key), |(table, key)| (Some(table), key));
-    let of_table = |line: &str| {
-        line.trim().trim_matches(['[', ']', ' ']) == table.unwrap_or(key) && line.trim().starts_with('[')
-    };
-    let of_key = |line: &str| line.split_once('=').is_some_and(|(found, _)| found.trim() == key);
-    let begin = match table {
-        Some(_) => text.lines().position(of_table)?,
-        None => 0,
-    };
-    let mut lines = text.lines().enumerate().skip(begin);
-    let found = match table {
-        Some(_) => lines
-            .clone()
-            .skip(1)
-            .take_while(|(_, line)| !line.trim().starts_with('['))
-            .find(|(_, line)| of_key(line)),
-        None => lines.find(|(_, line)| of_key(line) || of_table(line)),
-    };
-    found.map(|(number, _)| number + 1).or(table.map(|_| begin + 1))
-}
-
-/// A text that is parsed: what it should be, in errors.
-struct Text(&'static str);
-
-impl serde::de::Visitor<'_> for Text {
-    type Value = String;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.0)
+impl Configuration for Config {
+    fn relative_to(&mut self, folder: &Path) {
+        if let Some(feed) = &mut self.feed {
+            for path in feed.token.iter_mut().chain(&mut feed.ca) {
+                *path = folder.join(&path);
+            }
+        }
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
-        Ok(text.to_owned())
+    fn inconsistencies(&self) -> Vec<Inconsistency> {
+        let mut found = Vec::new();
+        let mut add = |key, reason: String| found.push(Inconsistency::at(key, reason));
+        let is_plain = |name: &str| {
+            name.starts_with(|first: char| first.is_ascii_alphabetic())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        if self.name.len() > LONGEST_NAME || !is_plain(&self.name) {
+            let rest = LONGEST_NAME - 1;
+            add(
+                "name",
+                format!("expected a letter and up to {rest} letters and digits, found {:?}", self.name),
+            );
+        }
+        if self.port == 0 {
+            add("port", "expected 1 to 65535".to_owned());
+        }
+        // Tables 253 to 255 are the system's; priorities from 32766 on come after its own rules.
+        if !(1..32_765).contains(&self.number) || (252..=255).contains(&self.number) {
+            add("number", format!("expected 1 to 251 or 256 to 32764, found {}", self.number));
+        }
+        if self.clients.is_empty() {
+            let reason = "expected at least one [[clients]] with `interface` and `networks`: nobody's connections are split without it";
+            add("clients", reason.to_owned());
+        }
+        let Limits {
+            connections,
+            connections_per_user,
+            handshakes_per_client,
+            flow_buffer,
+            user_buffer,
+            total_buffer,
+        } = &self.limits;
+        for (key, value) in [
+            ("limits.connections", *connections),
+            ("limits.connections_per_user", *connections_per_user),
+            ("limits.handshakes_per_client", *handshakes_per_client),
+        ] {
+            if value == 0 || u32::try_from(value).is_err() {
+                add(key, format!("expected 1 to {}, found {value}", u32::MAX));
+            }
+        }
+        for (key, value, least) in [
+            ("limits.flow_buffer", *flow_buffer, LEAST_BUFFER),
+            ("limits.user_buffer", *user_buffer, *flow_buffer),
+            ("limits.total_buffer", *total_buffer, *user_buffer),
+        ] {
+            if value < least || value > Bytes::new(1 << 40) {
+                add(key, format!("expected {least} to 1TiB, found {value}"));
+            }
+        }
+        if *flow_buffer > Bytes::new(512 << 20) {
+            let reason =
+                format!("expected at most 512MiB, half of the largest window of TCP, found {flow_buffer}");
+            add("limits.flow_buffer", reason);
+        }
+        if self.feed.as_ref().is_some_and(|feed| feed.period.is_zero() || feed.period > Span::SECOND) {
+            add("feed.period", "expected a time above zero, at most 1s".to_owned());
+        }
+        if let Err(error) = self.settings().check() {
+            add("rapid", error.to_string());
+        }
+        if self.sender.control == SenderControl::Kernel && cfg!(not(feature = "kernel")) {
+            let reason = "this ranpace was built without kernel controls; `make install` builds them where clang is, or write \"pacing\"";
+            add("sender.control", reason.to_owned());
+        }
+        for (number, clients) in self.clients.iter().enumerate() {
+            let mut add = |key, reason: String| found.push(Inconsistency::in_entry(key, number, reason));
+            if clients.networks.is_empty() {
+                let reason = "expected at least one network, such as \"10.45.0.0/16\"";
+                add("clients.networks", reason.to_owned());
+            }
+            let is_name = !clients.interface.is_empty()
+                && clients.interface.len() < 16
+                && clients.interface.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\/".contains(&byte));
+            if !is_name {
+                let reason = format!("expected the name of an interface, found {:?}", clients.interface);
+                add("clients.interface", reason);
+            }
+        }
+        for (number, user) in self.user.iter().enumerate() {
+            if user.addresses.is_empty() {
+                let reason = "expected at least one address";
+                found.push(Inconsistency::in_entry("user.addresses", number, reason));
+            }
+        }
+        found
     }
 }
 
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
-    let text = deserializer.deserialize_str(Text(
+    ranpace_config::parsed(
+        deserializer,
         "where radio information comes from, such as \"rnis:http://127.0.0.1:8012\"",
-    ))?;
-    text.parse().map_err(serde::de::Error::custom)
-}
-
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-    let text = deserializer.deserialize_str(Text("a time with its unit, such as \"8ms\""))?;
-    text.parse().map_err(serde::de::Error::custom)
-}
-
-fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
-    let text = deserializer.deserialize_str(Text("a size with its unit, such as \"4MiB\""))?;
-    text.parse().map_err(serde::de::Error::custom)
+    )
 }
 
 fn eight_ms() -> Span {

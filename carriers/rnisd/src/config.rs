@@ -1,13 +1,13 @@
 //! The configuration file: TOML, in which an unknown key or a wrong value is an error that names the file, the line and the key.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use ranpace_config::Log;
 use ranpace_rnis::lines::{LineClock, Reader};
-use ranpace_units::{Bytes, Span};
+use ranpace_units::Span;
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
@@ -15,8 +15,6 @@ use crate::feed::FeedConfig;
 use crate::source::{Address, Lines, NamedSource, NotAnAddress, Replay, Srsran, SrsranCell, Update};
 
 mod check;
-
-pub use check::{ConfigError, Fault, Faults, read_parts};
 
 /// A version of ETSI GS MEC 012.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
@@ -410,62 +408,9 @@ pub struct Mp1 {
     pub token: Option<String>,
 }
 
-/// The log.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Log {
-    /// Form.
-    pub format: LogFormat,
-    /// Least important messages that are written.
-    pub level: LogLevel,
-}
-
-/// Form of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-/// Importance of messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogLevel {
-    /// Only failures.
-    Error,
-    /// And what may become one.
-    Warn,
-    /// And what happens rarely.
-    #[default]
-    Info,
-    /// And every request and notification.
-    Debug,
-}
-
-/// A text that is parsed: what it should be, in errors.
-struct Text(&'static str);
-
-impl serde::de::Visitor<'_> for Text {
-    type Value = String;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.0)
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
-        Ok(text.to_owned())
-    }
-}
-
 /// A time with its unit.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = deserializer.deserialize_str(Text("a time with its unit, such as \"10s\""))?;
-    let span: Span = text.parse().map_err(serde::de::Error::custom)?;
-    Ok(Duration::from_nanos(span.as_nanos()))
+    Ok(Duration::from_nanos(ranpace_config::time(deserializer)?.as_nanos()))
 }
 
 fn maybe_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
@@ -474,7 +419,5 @@ fn maybe_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Durat
 
 /// A size with its unit.
 fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    let text = deserializer.deserialize_str(Text("a size with its unit, such as \"64KB\""))?;
-    let bytes: Bytes = text.parse().map_err(serde::de::Error::custom)?;
-    usize::try_from(bytes.get()).map_err(serde::de::Error::custom)
+    usize::try_from(ranpace_config::bytes(deserializer)?.get()).map_err(serde::de::Error::custom)
 }

@@ -48,7 +48,7 @@ pub struct AmqpConfig {
     #[serde(default)]
     pub encoding: AmqpEncoding,
     /// Interval between two messages about a user.
-    #[serde(default = "amqp_period", deserialize_with = "span")]
+    #[serde(default = "amqp_period", deserialize_with = "ranpace_config::time")]
     pub period: Span,
 }
 
@@ -121,11 +121,6 @@ fn most() -> usize {
 }
 fn periods() -> usize {
     16
-}
-
-/// A time with its unit, such as "8ms".
-fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
 }
 
 /// Permissions, as in "0640".
@@ -299,7 +294,10 @@ mod tests {
             ("[feed.table]\npath = \"a\"\nmode = \"rw\"", "permissions such as"),
             ("[feed.table]\npath = \"a\"\nhistory = 9", "power of two"),
             ("[feed.table]\npath = \"a\"\nusers = 70000", "1 to 65536"),
-            ("[feed.datagrams]\nlisten = \"host\"", "`listen`"),
+            (
+                "[feed.datagrams]\nlisten = \"host\"",
+                "line 2: `feed.datagrams.listen`: invalid socket address",
+            ),
             ("[feed.datagrams]\nlisten = \"127.0.0.1:0\"\nmost = 0", "at least 1"),
             ("[feed.amqp]\naddress = \"rabbit\"", "amqp://"),
             ("[feed]\nudp = 1", "udp"),

@@ -14,6 +14,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use ranpace_config::{Fault, Faults};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -21,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::api::{Api, Peer};
 use crate::auth::Authenticator;
-use crate::config::{Config, Fault, Faults};
+use crate::config::Config;
 use crate::core::{Core, SourceStatus};
 use crate::deliver::client::Client;
 use crate::deliver::guard::Guard;

@@ -2,14 +2,13 @@
 //! the file, the line and the key. All faults are told at once.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use ranpace_config::{ConfigError, Configuration, Inconsistency, Log};
 use ranpace_units::Span;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 /// UDP port of the PEP, and of agents, where none is given. Ours; in the range that IANA assigns to nobody.
 pub const PORT: u16 = 49_460;
@@ -19,14 +18,13 @@ const LEAST_SECRET: usize = 16;
 const MOST_SERVERS: usize = 1_024;
 /// Most flows: a gigabyte of them.
 const MOST_FLOWS: usize = 1 << 20;
-/// Most faults that one reading reports.
-const MOST_FAULTS: usize = 50;
 
 /// The file of `ranpace pep`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PepConfig {
-    /// Devices at which packets of servers come in.
+    /// Devices at which packets of servers come in; at least one.
+    #[serde(default)]
     pub devices: Vec<String>,
     /// Number of the PEP, as its servers' agents know it.
     pub id: u32,
@@ -37,18 +35,19 @@ pub struct PepConfig {
     #[serde(default = "flows")]
     pub flows: usize,
     /// Silence after which a flow is forgotten.
-    #[serde(default = "idle", deserialize_with = "time")]
+    #[serde(default = "idle", deserialize_with = "ranpace_config::time")]
     pub idle: Span,
     /// Whether it offers itself to servers that did not subscribe, every 10 s at most.
     #[serde(default)]
     pub offers: bool,
     /// Address of its metrics; without it there are none.
     pub metrics: Option<SocketAddr>,
-    /// Servers that may subscribe.
+    /// Servers that may subscribe; at least one.
+    #[serde(default)]
     pub server: Vec<ServerConfig>,
     /// The log.
     #[serde(default)]
-    pub log: LogConfig,
+    pub log: Log,
 }
 
 /// A server that may subscribe.
@@ -73,7 +72,8 @@ pub struct AgentConfig {
     /// Where reports come in.
     #[serde(default = "everywhere")]
     pub listen: SocketAddr,
-    /// PEPs that it subscribes to.
+    /// PEPs that it subscribes to; at least one.
+    #[serde(default)]
     pub pep: Vec<PepOfAgent>,
 }
 
@@ -89,25 +89,6 @@ pub struct PepOfAgent {
     pub key: u16,
     /// File of the secret that it shares with the PEP.
     pub secret: PathBuf,
-}
-
-/// The log.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LogConfig {
-    /// Form.
-    pub format: LogFormat,
-}
-
-/// Form of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
 }
 
 fn everywhere() -> SocketAddr {
@@ -126,61 +107,6 @@ fn idle() -> Span {
     Span::from_secs(30)
 }
 
-/// A time with its unit.
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map_err(serde::de::Error::custom)
-}
-
-/// Why a configuration was refused.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The file could not be read.
-    #[error("{file}: {error}")]
-    Unreadable {
-        /// The file.
-        file: String,
-        /// The system's reason.
-        #[source]
-        error: std::io::Error,
-    },
-    /// What is in it is wrong.
-    #[error(transparent)]
-    Faults(#[from] Faults),
-}
-
-/// All faults of a configuration, by line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct Faults {
-    /// The file.
-    pub file: String,
-    /// At least one.
-    pub faults: Vec<Fault>,
-}
-
-/// One fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The line, from 1, if it has one.
-    pub line: Option<usize>,
-    /// What was expected, what was found, and what to do.
-    pub reason: String,
-}
-
-impl fmt::Display for Faults {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, Fault { line, reason }) in self.faults.iter().enumerate() {
-            let separator = if number > 0 { "\n" } else { "" };
-            match line {
-                Some(line) => write!(formatter, "{separator}{}, line {line}: {reason}", self.file)?,
-                None => write!(formatter, "{separator}{}: {reason}", self.file)?,
-            }
-        }
-        Ok(())
-    }
-}
-
 impl PepConfig {
     /// Reads and checks a file; files that it names are relative to its folder.
     ///
@@ -188,50 +114,56 @@ impl PepConfig {
     ///
     /// If it cannot be read, or something in it is wrong.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        read(file, |config: &mut Self, folder| {
-            config.server.iter_mut().for_each(|server| server.secret = folder.join(&server.secret));
-            config.faults()
-        })
+        ranpace_config::read(file)
+    }
+}
+
+impl Configuration for PepConfig {
+    fn relative_to(&mut self, folder: &Path) {
+        self.server.iter_mut().for_each(|server| server.secret = folder.join(&server.secret));
     }
 
-    /// Keys that do not fit together, and secrets that cannot be used.
-    fn faults(&self) -> Vec<String> {
+    fn inconsistencies(&self) -> Vec<Inconsistency> {
         let mut found = Vec::new();
         if self.devices.is_empty() {
-            found.push(
-                "`devices`: expected the devices at which packets of servers come in, such as [\"eth0\"]"
-                    .to_owned(),
-            );
+            let reason = "expected the devices at which packets of servers come in, such as [\"eth0\"]";
+            found.push(Inconsistency::at("devices", reason));
         }
         for device in &self.devices {
             if nix::net::if_::if_nametoindex(device.as_str()).is_err() {
-                found.push(format!(
-                    "`devices`: there is no device {device:?} in this network namespace; `ip link` lists them"
-                ));
+                let reason =
+                    format!("there is no device {device:?} in this network namespace; `ip link` lists them");
+                found.push(Inconsistency::at("devices", reason));
             }
         }
         if self.server.is_empty() || self.server.len() > MOST_SERVERS {
-            let count = self.server.len();
-            found.push(format!("`server`: expected 1 to {MOST_SERVERS} tables [[server]], found {count}"));
+            let reason =
+                format!("expected 1 to {MOST_SERVERS} tables [[server]], found {}", self.server.len());
+            found.push(Inconsistency::at("server", reason));
         }
         if self.flows == 0 || self.flows > MOST_FLOWS {
-            found.push(format!("`flows`: expected 1 to {MOST_FLOWS}, found {}", self.flows));
+            let reason = format!("expected 1 to {MOST_FLOWS}, found {}", self.flows);
+            found.push(Inconsistency::at("flows", reason));
         }
         if self.idle < Span::SECOND {
-            found.push(format!("`idle`: expected at least 1s, found {}", self.idle));
+            let reason = format!("expected at least 1s, found {}", self.idle);
+            found.push(Inconsistency::at("idle", reason));
         }
         let (mut addresses, mut keys) = (HashSet::new(), HashSet::new());
-        for ServerConfig { address, key, secret, .. } in &self.server {
+        for (number, ServerConfig { address, key, secret, .. }) in self.server.iter().enumerate() {
+            let mut add = |key, reason| found.push(Inconsistency::in_entry(key, number, reason));
             if !addresses.insert(address.to_canonical()) {
-                found.push(format!("`server.address`: {address} is there twice"));
+                add("server.address", format!("{address} is there twice"));
             }
             if !keys.insert(key) {
-                found.push(format!(
-                    "`server.key`: {key} is there twice, which would use one key for two sequences of messages; give {address} another \
-                     number"
-                ));
+                let reason = format!(
+                    "{key} is there twice, which would use one key for two sequences of messages; give {address} another number"
+                );
+                add("server.key", reason);
             }
-            found.extend(read_secret(secret).err().map(|reason| format!("`server.secret`: {reason}")));
+            if let Err(reason) = read_secret(secret) {
+                add("server.secret", reason);
+            }
         }
         found
     }
@@ -244,34 +176,37 @@ impl AgentConfig {
     ///
     /// As there.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        read(file, |config: &mut Self, folder| {
-            config.pep.iter_mut().for_each(|pep| pep.secret = folder.join(&pep.secret));
-            config.faults()
-        })
+        ranpace_config::read(file)
+    }
+}
+
+impl Configuration for AgentConfig {
+    fn relative_to(&mut self, folder: &Path) {
+        self.pep.iter_mut().for_each(|pep| pep.secret = folder.join(&pep.secret));
     }
 
-    fn faults(&self) -> Vec<String> {
+    fn inconsistencies(&self) -> Vec<Inconsistency> {
         let mut found = Vec::new();
         if self.pep.is_empty() {
-            found.push("`pep`: expected at least one table [[pep]]".to_owned());
+            found.push(Inconsistency::at("pep", "expected at least one table [[pep]]"));
         }
         let (mut addresses, mut keys) = (HashSet::new(), HashSet::new());
-        for PepOfAgent { address, id, key, secret } in &self.pep {
+        for (number, PepOfAgent { address, id, key, secret }) in self.pep.iter().enumerate() {
+            let mut add = |key, reason| found.push(Inconsistency::in_entry(key, number, reason));
             if !addresses.insert(address) {
-                found.push(format!("`pep.address`: {address} is there twice"));
+                add("pep.address", format!("{address} is there twice"));
             }
             if !keys.insert((id, key)) {
-                found.push(format!(
-                    "`pep.key`: {key} of PEP {id} is there twice; give {address} another number"
-                ));
+                let reason = format!("{key} of PEP {id} is there twice; give {address} another number");
+                add("pep.key", reason);
             }
             if address.is_ipv4() != self.listen.is_ipv4() {
-                found.push(format!(
-                    "`pep.address`: {address} cannot be reached from `listen`, {}",
-                    self.listen
-                ));
+                let reason = format!("{address} cannot be reached from `listen`, {}", self.listen);
+                add("pep.address", reason);
             }
-            found.extend(read_secret(secret).err().map(|reason| format!("`pep.secret`: {reason}")));
+            if let Err(reason) = read_secret(secret) {
+                add("pep.secret", reason);
+            }
         }
         found
     }
@@ -298,48 +233,6 @@ pub fn read_secret(file: &Path) -> Result<Vec<u8>, String> {
         ));
     }
     Ok(secret.to_vec())
-}
-
-/// Reads a file, and lets `check` find what does not fit together.
-fn read<T: DeserializeOwned>(
-    file: &Path,
-    check: impl FnOnce(&mut T, &Path) -> Vec<String>,
-) -> Result<T, ConfigError> {
-    let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| ConfigError::Unreadable { file: name.clone(), error })?;
-    let (config, mut faults) = parse::<T>(&text);
-    let Some(mut config) = config else { return Err(Faults { file: name, faults }.into()) };
-    let inconsistent = check(&mut config, file.parent().unwrap_or(Path::new("")));
-    faults.extend(inconsistent.into_iter().map(|reason| Fault { line: None, reason }));
-    if faults.is_empty() { Ok(config) } else { Err(Faults { file: name, faults }.into()) }
-}
-
-/// What can be read, and what cannot: the line of each fault is left out, and the rest read again.
-fn parse<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Fault>) {
-    let (mut rest, mut faults) = (text.to_owned(), Vec::new());
-    loop {
-        let error = match toml_edit::de::from_str::<T>(&rest) {
-            Ok(config) => return (Some(config), faults),
-            Err(error) => error,
-        };
-        let reason = error.message().trim_end().to_owned();
-        let at = error.span().map(|span| span.start.min(rest.len()));
-        let line = at.map(|at| rest.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count());
-        faults.push(Fault { line: line.map(|line| line + 1), reason: reason.clone() });
-        // Nothing can be left out of what is missing.
-        let Some(line) = line.filter(|_| !reason.starts_with("missing field") && faults.len() < MOST_FAULTS)
-        else {
-            return (None, faults);
-        };
-        let left: Vec<&str> =
-            rest.lines().enumerate().map(|(number, text)| if number == line { "" } else { text }).collect();
-        let left = left.join("\n");
-        if left == rest {
-            return (None, faults);
-        }
-        rest = left;
-    }
 }
 
 #[cfg(test)]
@@ -385,18 +278,25 @@ mod tests {
                     secret = \"open\"\n[[server]]\naddress = \"192.0.2.1\"\nkey = 1\nsecret = \"short\"\n";
         let told = pep(text).unwrap_err().to_string();
         for expected in [
-            "pep.toml, line 3: unknown field `flow`",
-            "pep.toml, line 4: ",
-            "no device \"no-such-device\"",
-            "`server.address`: 192.0.2.1 is there twice",
-            "`server.key`: 1 is there twice",
+            "pep.toml, line 1: `devices`: there is no device \"no-such-device\"",
+            "pep.toml, line 3: `flow`: unknown key; did you mean `flows`?",
+            "pep.toml, line 4: `idle`: ",
+            "pep.toml, line 8: `server.secret`: ",
             "chmod 600",
+            "pep.toml, line 10: `server.address`: 192.0.2.1 is there twice",
+            "pep.toml, line 11: `server.key`: 1 is there twice",
+            "pep.toml, line 12: `server.secret`: ",
             "has 3 bytes, expected at least 16",
         ] {
             assert!(told.contains(expected), "{expected}: {told}");
         }
         let told = pep("id = 7").unwrap_err().to_string();
-        assert!(told.contains("missing field `devices`"), "{told}");
+        assert!(
+            told.contains("`devices`: expected the devices") && told.contains("`server`: expected 1"),
+            "{told}"
+        );
+        let told = pep("devices = [\"lo\"]").unwrap_err().to_string();
+        assert!(told.ends_with("pep.toml: missing field `id`"), "{told}");
     }
 
     #[test]

@@ -51,6 +51,13 @@ impl From<ranpace_lab::StoreError> for Failure {
     }
 }
 
+#[cfg(target_os = "linux")]
+impl From<ranpace_config::ConfigError> for Failure {
+    fn from(error: ranpace_config::ConfigError) -> Self {
+        Self::asked(error)
+    }
+}
+
 impl From<ranpace_scenario::ScenarioError> for Failure {
     fn from(error: ranpace_scenario::ScenarioError) -> Self {
         Self::asked(error)

@@ -2,7 +2,7 @@
 
 use std::io::stderr;
 
-use ranpace_rnisd::config::{Log, LogFormat, LogLevel};
+use ranpace_config::{Log, LogFormat, LogLevel};
 use tracing_subscriber::filter::LevelFilter;
 
 /// Writes the log to standard error.

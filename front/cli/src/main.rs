@@ -11,7 +11,7 @@ mod interrupt;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod list;
-#[cfg(all(target_os = "linux", feature = "rnis"))]
+#[cfg(all(target_os = "linux", any(feature = "rnis", feature = "kernel")))]
 mod log;
 mod model;
 mod output;

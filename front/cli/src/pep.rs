@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ranpace_tap::config::{AgentConfig, ConfigError, PepConfig};
+use ranpace_tap::config::{AgentConfig, PepConfig};
 
 use crate::failure::Failure;
 use crate::output;
@@ -51,12 +51,6 @@ struct Check {
     agent: Option<PathBuf>,
 }
 
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        Self::asked(error)
-    }
-}
-
 impl Pep {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
@@ -95,20 +89,15 @@ fn plural(count: usize, what: &str) -> String {
 /// Observes, until Ctrl-C.
 #[cfg(feature = "kernel")]
 fn run(config: &PepConfig) -> Result<(), Failure> {
-    use ranpace_tap::config::LogFormat;
+    use ranpace_config::LogFormat;
     use ranpace_tap::daemon::Daemon;
 
-    use crate::interrupt;
+    use crate::{interrupt, log};
 
     let stop = interrupt::flag();
     // What is to be said when it stops, the log says.
     interrupt::at_exit(|| {});
-    let log =
-        tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).log_internal_errors(false);
-    match config.log.format {
-        LogFormat::Text => log.with_ansi(false).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
-    }
+    log::to_standard_error(&config.log);
     let daemon = Daemon::open(config).map_err(Failure::ours)?;
     if config.log.format == LogFormat::Text {
         output::say(&format!(

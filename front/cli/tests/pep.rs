@@ -356,9 +356,11 @@ fn faults_of_a_configuration_are_told_at_once() {
     );
     let (code, _, error) = check(folder.path());
     assert_eq!(code, Some(2), "{error}");
-    for expected in
-        ["line 3: unknown field `flowz`", "no device \"nowhere0\"", "`server.secret`: none: No such file"]
-    {
+    for expected in [
+        "line 3: `flowz`: unknown key; did you mean `flows`?",
+        "no device \"nowhere0\"",
+        "`server.secret`: none: No such file",
+    ] {
         assert!(error.contains(expected), "{expected}: {error}");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use ranpace_config::LogFormat;
 use ranpace_proxy::control::ControlServer;
 use ranpace_proxy::{Config, Proxy, ProxyError, Rules};
-use ranpace_rnisd::config::LogFormat;
 
 use crate::failure::Failure;
 use crate::{interrupt, log, output};

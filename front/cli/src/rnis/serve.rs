@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use ranpace_rnisd::config::{Config, ConfigError, LogFormat, LogLevel, SourceConfig};
+use ranpace_config::{ConfigError, LogFormat, LogLevel};
+use ranpace_rnisd::config::{Config, SourceConfig};
 use ranpace_rnisd::feed;
 use ranpace_rnisd::ipnet::IpNet;
 use ranpace_rnisd::server::{ServeError, Server, allow_files, check_files};
@@ -93,12 +94,6 @@ fn source(text: &str) -> Result<SourceConfig, String> {
         _ => return Err("expected lines=ADDRESS, replay=FILE or loop=FILE".to_owned()),
     }
     source.open().map(|_| source)
-}
-
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        Self::asked(error)
-    }
 }
 
 impl From<ServeError> for Failure {
