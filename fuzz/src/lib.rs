@@ -231,7 +231,7 @@ pub fn hint_lines(data: &[u8]) {
         let line = match HintLine::parse(line) {
             Ok(HintLine::Radio(line)) => line,
             Ok(HintLine::Pep(line)) => {
-                assert!(line.ranges.len() <= 8 && line.hold() <= Span::from_secs(60));
+                assert!(line.ranges.len() <= 8 && line.hold <= Span::from_secs(60));
                 continue;
             }
             Err(why) => {

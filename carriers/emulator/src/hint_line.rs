@@ -1,4 +1,4 @@
-//! Reads the lines that `ranpace emulate --hints` writes (`hints.rs`): JSON from outside, of which each value is checked.
+//! Reads the lines that `ranpace emulate --hints` writes (`hint_json.rs`): JSON from outside, of which each value is checked.
 //!
 //! [`HintLine::parse`] reads a line; it is either radio information on a user ([`RadioLine`]) or what a PEP has seen of a
 //! connection ([`PepLine`]).
@@ -7,9 +7,11 @@ use std::net::SocketAddr;
 
 use ranpace_cc::RadioHint;
 use ranpace_phy::{Both, LteBandwidth};
-use ranpace_rnis::{CellInfo, Technology};
+use ranpace_rnis::CellInfo;
 use ranpace_units::{Bytes, Span, Time};
 use serde::Deserialize;
+
+use crate::hint_json::{self, Origin, PepJson, RadioJson, Way};
 
 /// Longest line, bytes: ten of the emulator's.
 pub const LONGEST: usize = 4096;
@@ -51,20 +53,8 @@ impl HintLine {
     }
 }
 
-/// The source of radio information.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Origin {
-    /// The edge's feed.
-    Rnis,
-    /// The device's modem, of its uplink and its channel.
-    Modem,
-    /// A downlink grant that the device's modem has decoded.
-    Dci,
-}
-
 /// A PEP's observations of a connection, verified by the agent of its server.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PepLine {
     /// The server's end of the connection.
     pub server: SocketAddr,
@@ -74,7 +64,8 @@ pub struct PepLine {
     pub cumulative: u32,
     /// The ranges that passed above: first sequence number, and one past the last; at most eight.
     pub ranges: Vec<(u32, u32)>,
-    hold_s: f64,
+    /// From the newest packet's arrival at the PEP to the report, at most 60 s.
+    pub hold: Span,
     /// Packets with a congestion mark.
     pub marked: Option<u32>,
     /// The PEP counts anew.
@@ -88,10 +79,10 @@ impl PepLine {
         struct Tag<'a> {
             source: &'a str,
         }
-        if serde_json::from_slice::<Tag<'_>>(text).ok()?.source != "pep" {
+        if serde_json::from_slice::<Tag<'_>>(text).ok()?.source != hint_json::PEP {
             return None;
         }
-        let line: Result<Self, _> = serde_json::from_slice(text);
+        let line: Result<PepJson<'_>, _> = serde_json::from_slice(text);
         Some(match line {
             Err(error) => {
                 Err(format!("expected a PEP's line as `ranpace emulate --hints` writes it: {error}"))
@@ -102,79 +93,17 @@ impl PepLine {
             Ok(line) if line.ranges.len() > MOST_RANGES => {
                 Err(format!("expected at most {MOST_RANGES} ranges, found {}", line.ranges.len()))
             }
-            Ok(line) => Ok(line),
+            Ok(line) => Ok(Self {
+                server: line.server,
+                user: line.user,
+                cumulative: line.cumulative,
+                ranges: line.ranges.into_owned(),
+                hold: Span::from_secs_f64(line.hold_s),
+                marked: line.marked,
+                new_epoch: line.new_epoch,
+            }),
         })
     }
-
-    /// From the newest packet's arrival at the PEP to the report, at most 60 s.
-    pub fn hold(&self) -> Span {
-        Span::from_secs_f64(self.hold_s)
-    }
-}
-
-/// A direction of the radio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Way {
-    /// To the device.
-    Downlink,
-    /// From the device.
-    Uplink,
-}
-
-/// A line as it is written. Fields that are not there have the value that says least.
-#[derive(Deserialize)]
-struct Raw {
-    at_s: f64,
-    measured_at_s: f64,
-    source: Origin,
-    user: String,
-    /// Grants and the edge's reports are of the downlink unless they say otherwise, what modems know is of the uplink.
-    direction: Option<Way>,
-    cqi: Option<u8>,
-    #[serde(default)]
-    mcs: u8,
-    layers: u8,
-    tbs_bits: Option<u32>,
-    tti_s: Option<f64>,
-    granted_prbs: f64,
-    #[serde(default)]
-    most_granted_prbs: u16,
-    #[serde(default)]
-    unused_prbs: f64,
-    cell_prbs: u16,
-    #[serde(default)]
-    active_users: u16,
-    #[serde(default)]
-    queue_bytes: u64,
-    queue_limit_bytes: Option<u64>,
-    #[serde(default)]
-    handover: bool,
-    cell: Option<RawCell>,
-}
-
-/// The cell. Pairs are of the downlink and the uplink.
-#[derive(Deserialize)]
-struct RawCell {
-    number: u16,
-    technology: RawTechnology,
-    symbols: u8,
-    fdd: bool,
-    share: (f64, f64),
-    data_symbols: (u8, u8),
-    shared: bool,
-    by_symbols: bool,
-    overhead: u8,
-    harq_processes: (u8, u8),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum RawTechnology {
-    Lte,
-    Nr,
-    Nr256,
-    Mmwave,
 }
 
 /// Content of a line.
@@ -193,7 +122,7 @@ pub struct RadioLine {
 impl RadioLine {
     /// Reads one without its end. The error says what was expected, and what was found.
     fn parse(text: &[u8]) -> Result<Self, String> {
-        let raw: Raw = serde_json::from_slice(text)
+        let raw: RadioJson<'_> = serde_json::from_slice(text)
             .map_err(|error| format!("expected a line as `ranpace emulate --hints` writes it: {error}"))?;
         let within = |what: &str, value: f64, least: f64, most: f64| {
             if (least..=most).contains(&value) {
@@ -229,12 +158,7 @@ impl RadioLine {
                 }
                 CellInfo {
                     cell: cell.number,
-                    technology: match cell.technology {
-                        RawTechnology::Lte => Technology::Lte,
-                        RawTechnology::Nr => Technology::Nr { qam256: false },
-                        RawTechnology::Nr256 => Technology::Nr { qam256: true },
-                        RawTechnology::Mmwave => Technology::Mmwave,
-                    },
+                    technology: cell.technology.into(),
                     symbols: cell.symbols,
                     fdd: cell.fdd,
                     share: Both { downlink: cell.share.0, uplink: cell.share.1 },
@@ -248,7 +172,7 @@ impl RadioLine {
             }
         };
         Ok(Self {
-            user: raw.user,
+            user: raw.user.into_owned(),
             origin: raw.source,
             // A hint is never newer than its arrival.
             age: Span::from_secs_f64((at - measured).clamp(0.0, OLDEST)),
@@ -334,7 +258,7 @@ mod tests {
         let line = PepLine::parse(text.as_bytes()).expect("a PEP's").expect("it is right");
         assert_eq!((line.server.port(), line.user.is_ipv6()), (5201, true));
         assert_eq!((line.cumulative, &line.ranges[..], line.marked), (7, &[(9, 12)][..], Some(3)));
-        assert_eq!(line.hold(), Span::from_millis(1));
+        assert_eq!(line.hold, Span::from_millis(1));
         assert!(PepLine::parse(GRANT.as_bytes()).is_none() && PepLine::parse(b"{").is_none());
         for (what, with, expected) in [
             ("10.77.0.1:5201", "home", "socket address"),

@@ -1,8 +1,7 @@
-//! Writes radio information as it arrives, one line of JSON per hint, to a file or a named pipe.
+//! Writes radio information as it arrives, one line of JSON per hint (`hint_json.rs`), to a file or a named pipe.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
@@ -11,11 +10,11 @@ use std::time::Duration;
 use ranpace_cc::RadioHint;
 use ranpace_network::{HintDelivery, Reader, Source, Transit};
 use ranpace_phy::Direction;
-use ranpace_rnis::{CellInfo, Technology};
+use ranpace_rnis::CellInfo;
 use ranpace_scenario::Scenario;
 use ranpace_units::{Bytes, Time};
-use serde::Serialize;
 
+use crate::hint_json::{self, CellJson, Origin, PepJson, RadioJson};
 use crate::pep::PepReport;
 
 /// Most lines queued for the file: a second of 60 users every millisecond. Ours.
@@ -32,102 +31,10 @@ const STREAMS: [(Source, Direction); 3] = [
     (Source::Modem, Direction::Uplink),
 ];
 
-/// A line.
-#[derive(Serialize)]
-struct Line<'a> {
-    /// Time of arrival and of measurement, in seconds since the beginning.
-    at_s: f64,
-    measured_at_s: f64,
-    /// "rnis", "modem", or "dci": a grant that the user's modem has decoded.
-    source: &'static str,
-    user: &'a str,
-    /// "downlink" or "uplink".
-    direction: &'static str,
-    cqi: Option<u8>,
-    mcs: u8,
-    layers: u8,
-    /// Largest transport block of the reporting period; the block of a grant.
-    tbs_bits: Option<u32>,
-    /// Length of a TTI; PRBs per TTI: granted to the user, unused, all of the cell.
-    tti_s: f64,
-    granted_prbs: f64,
-    /// Most that the user was granted in one TTI.
-    most_granted_prbs: u16,
-    unused_prbs: f64,
-    cell_prbs: u16,
-    active_users: u16,
-    queue_bytes: u64,
-    queue_limit_bytes: Option<u64>,
-    handover: bool,
-    cell: CellLine,
-}
-
-/// The cell: what is needed to work out the block of a grant. Pairs are of the downlink and the uplink.
-#[derive(Serialize)]
-struct CellLine {
-    number: u16,
-    /// "lte", "nr", "nr256" (with 256-QAM) or "mmwave".
-    technology: &'static str,
-    /// Symbols of a slot.
-    symbols: u8,
-    fdd: bool,
-    /// Mean share of a slot's symbols that can carry data.
-    share: (f64, f64),
-    data_symbols: (u8, u8),
-    shared: bool,
-    by_symbols: bool,
-    /// Resource elements of a PRB that an NR grant loses.
-    overhead: u8,
-    harq_processes: (u8, u8),
-}
-
-impl CellLine {
-    fn of(info: &CellInfo) -> Self {
-        Self {
-            number: info.cell,
-            technology: match info.technology {
-                Technology::Lte => "lte",
-                Technology::Nr { qam256: false } => "nr",
-                Technology::Nr { qam256: true } => "nr256",
-                Technology::Mmwave => "mmwave",
-            },
-            symbols: info.symbols,
-            fdd: info.fdd,
-            share: (info.share.downlink, info.share.uplink),
-            data_symbols: (info.data_symbols.downlink, info.data_symbols.uplink),
-            shared: info.shared,
-            by_symbols: info.by_symbols,
-            overhead: info.overhead,
-            harq_processes: (info.harq_processes.downlink, info.harq_processes.uplink),
-        }
-    }
-}
-
-/// A verified report of a PEP on a TCP connection: sequence numbers as they are on the wire.
-#[derive(Serialize)]
-struct PepLine<'a> {
-    at_s: f64,
-    /// "pep".
-    source: &'static str,
-    pep: &'a str,
-    /// The ends of the connection.
-    server: SocketAddr,
-    user: SocketAddr,
-    /// All below has passed; in a new epoch what is below is unknown.
-    cumulative: u32,
-    /// The ranges that have passed above: first sequence number, and one past the last.
-    ranges: &'a [(u32, u32)],
-    /// From the newest packet's arrival at the PEP to the report.
-    hold_s: f64,
-    /// Packets with a congestion mark.
-    marked: Option<u32>,
-    new_epoch: bool,
-}
-
 /// The subject of a line.
 #[derive(Clone, Debug)]
 enum Content {
-    Hint { at: Time, source: &'static str, direction: Direction, user: u32, hint: RadioHint },
+    Hint { at: Time, origin: Origin, direction: Direction, user: u32, hint: RadioHint },
     Pep { at: Time, report: Box<PepReport> },
 }
 
@@ -170,14 +77,14 @@ impl HintLines {
     /// Queues a hint if it belongs to one of the recorded streams.
     pub fn take(&mut self, at: Time, delivery: &HintDelivery) {
         if let Some((source, direction)) = stream_of(delivery) {
-            let source = if source == Source::Edge { "rnis" } else { "modem" };
-            self.send(Content::Hint { at, source, direction, user: delivery.user, hint: delivery.hint });
+            let origin = if source == Source::Edge { Origin::Rnis } else { Origin::Modem };
+            self.send(Content::Hint { at, origin, direction, user: delivery.user, hint: delivery.hint });
         }
     }
 
     /// Takes a grant in the downlink.
     pub fn take_grant(&mut self, at: Time, user: u32, hint: RadioHint) {
-        self.send(Content::Hint { at, source: "dci", direction: Direction::Downlink, user, hint });
+        self.send(Content::Hint { at, origin: Origin::Dci, direction: Direction::Downlink, user, hint });
     }
 
     /// Takes a verified report of a PEP.
@@ -216,8 +123,8 @@ fn write(path: &Path, lines: &Receiver<Content>, users: Vec<String>) -> io::Resu
         match lines.recv_timeout(FLUSH) {
             Ok(content) => {
                 match &content {
-                    Content::Hint { at, source, direction, user, hint } => {
-                        let line = line(&users, *at, source, *direction, (*user, hint));
+                    Content::Hint { at, origin, direction, user, hint } => {
+                        let line = line(&users, *at, *origin, *direction, (*user, hint));
                         serde_json::to_writer(&mut file, &line)?;
                     }
                     Content::Pep { at, report } => serde_json::to_writer(&mut file, &pep_line(*at, report))?,
@@ -233,16 +140,16 @@ fn write(path: &Path, lines: &Receiver<Content>, users: Vec<String>) -> io::Resu
     Ok(count)
 }
 
-fn pep_line(at: Time, report: &PepReport) -> PepLine<'_> {
+fn pep_line(at: Time, report: &PepReport) -> PepJson<'_> {
     let PepReport { pep, server, user, verified, view } = report;
-    PepLine {
+    PepJson {
         at_s: at.as_secs_f64(),
-        source: "pep",
-        pep,
+        source: hint_json::PEP.into(),
+        pep: pep.into(),
         server: *server,
         user: *user,
         cumulative: view.cumulative,
-        ranges: view.ranges(),
+        ranges: view.ranges().into(),
         hold_s: verified.report.hold.as_secs_f64(),
         marked: verified.report.marked,
         new_epoch: verified.new_epoch,
@@ -252,22 +159,22 @@ fn pep_line(at: Time, report: &PepReport) -> PepLine<'_> {
 fn line<'a>(
     users: &'a [String],
     at: Time,
-    source: &'static str,
+    source: Origin,
     direction: Direction,
     (user, hint): (u32, &RadioHint),
-) -> Line<'a> {
+) -> RadioJson<'a> {
     let RadioHint { measured_at, cqi, mcs, layers, tbs_bits, active_users, handover, .. } = *hint;
-    Line {
+    RadioJson {
         at_s: at.as_secs_f64(),
         measured_at_s: measured_at.as_secs_f64(),
         source,
-        user: users.get(user as usize).map_or("", String::as_str),
-        direction: if direction == Direction::Downlink { "downlink" } else { "uplink" },
+        user: users.get(user as usize).map_or("", String::as_str).into(),
+        direction: Some(direction.into()),
         cqi,
         mcs,
         layers,
         tbs_bits,
-        tti_s: hint.tti.as_secs_f64(),
+        tti_s: Some(hint.tti.as_secs_f64()),
         granted_prbs: hint.granted,
         most_granted_prbs: hint.most_granted,
         unused_prbs: hint.unused,
@@ -276,7 +183,22 @@ fn line<'a>(
         queue_bytes: hint.queue.get(),
         queue_limit_bytes: hint.queue_limit.map(Bytes::get),
         handover,
-        cell: CellLine::of(&hint.info),
+        cell: Some(cell(&hint.info)),
+    }
+}
+
+fn cell(info: &CellInfo) -> CellJson {
+    CellJson {
+        number: info.cell,
+        technology: info.technology.into(),
+        symbols: info.symbols,
+        fdd: info.fdd,
+        share: (info.share.downlink, info.share.uplink),
+        data_symbols: (info.data_symbols.downlink, info.data_symbols.uplink),
+        shared: info.shared,
+        by_symbols: info.by_symbols,
+        overhead: info.overhead,
+        harq_processes: (info.harq_processes.downlink, info.harq_processes.uplink),
     }
 }
 
@@ -285,6 +207,7 @@ mod tests {
     use ranpace_phy::LteBandwidth;
 
     use super::*;
+    use crate::hint_line::HintLine;
 
     #[test]
     fn each_hint_of_both_feeds_is_a_line() {
@@ -319,6 +242,9 @@ mod tests {
         let lines: Vec<serde_json::Value> =
             written.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
         assert_eq!(lines.len() as u64, count);
+        for line in written.lines() {
+            assert!(matches!(HintLine::parse(line.as_bytes()), Ok(HintLine::Radio(_))), "{line}");
+        }
         for (source, direction) in [("rnis", "downlink"), ("rnis", "uplink"), ("modem", "uplink")] {
             let of = lines.iter().filter(|line| line["source"] == source && line["direction"] == direction);
             let of: Vec<_> = of.filter(|line| line["user"] == "ue2").collect();

@@ -12,6 +12,7 @@
 
 pub mod addresses;
 mod headers;
+mod hint_json;
 mod hint_line;
 mod timeliness;
 mod topology;

@@ -220,7 +220,7 @@ fn seen(line: &PepLine) -> PepSeen {
     PepSeen {
         cumulative: line.cumulative,
         ranges: line.ranges.clone(),
-        hold: line.hold(),
+        hold: line.hold,
         marked: line.marked.map(u64::from),
         new_epoch: line.new_epoch,
     }
