@@ -8,18 +8,21 @@ mod emulation;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use etherparse::PacketBuilder;
+use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, recv, sendto, setsockopt, socket,
     sockopt,
 };
+use nix::sys::time::{TimeVal, TimeValLike as _};
 use ranpace_emulator::within;
 
 use emulation::{output_of, rights, until};
@@ -28,6 +31,10 @@ const SERVER: &str = "10.90.1.1";
 const EDGE: &str = "10.90.1.2";
 const USER: [&str; 2] = ["10.90.2.1", "fd90:2::1"];
 const PORT: u16 = 49_460;
+/// The PEP is silent if it sends nothing for so long: ten times as long as until a flow's closing report.
+const SILENT_MS: i64 = 200;
+/// Messages of an attack: fewer than the 200 that an agent examines in a row, or else its limit and not their seals refuses them.
+const MOST_ATTACKS: usize = 180;
 
 /// A server and a user, with an edge between them that forwards, in namespaces.
 struct Path3 {
@@ -155,23 +162,36 @@ impl Path3 {
         own.figure(name)
     }
 
-    /// The user reads all that comes; its address, and what it read.
-    fn reader(&self, address: &str) -> (SocketAddr, JoinHandle<u64>) {
+    /// The user reads all that comes.
+    fn reader(&self, address: &str) -> Reader {
         let address: IpAddr = address.parse().unwrap();
         let listener = within(&self.names[2], move || TcpListener::bind((address, 0)).unwrap()).unwrap();
         let place = listener.local_addr().unwrap();
-        let reader = thread::spawn(move || {
+        let bytes = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&bytes);
+        let thread = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut buffer = vec![0; 1 << 18];
-            let mut total = 0;
             loop {
                 match stream.read(&mut buffer).unwrap() {
-                    0 => return total,
-                    n => total += n as u64,
-                }
+                    0 => return,
+                    n => counted.fetch_add(n as u64, Ordering::SeqCst),
+                };
             }
         });
-        (place, reader)
+        Reader { place, bytes, thread }
+    }
+
+    /// Whether the agent has read every datagram that came: none waits in its socket, and none found that full.
+    fn has_agent_read_all(&self) -> bool {
+        let table =
+            within(&self.names[0], || fs::read_to_string("/proc/thread-self/net/udp").unwrap()).unwrap();
+        // Columns of proc_pid_net(5), "udp": local address and port, the queues' bytes ("tx:rx"), and drops at the end.
+        let socket = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let socket =
+            socket.into_iter().find(|columns| columns[1].ends_with(&format!(":{PORT:04X}"))).unwrap();
+        assert_eq!(socket.last(), Some(&"0"), "datagrams were dropped: {table}");
+        socket[4].ends_with(":00000000")
     }
 
     /// The server connects to it, under the control.
@@ -200,6 +220,22 @@ impl Drop for Path3 {
     }
 }
 
+/// The user's end of a connection.
+struct Reader {
+    place: SocketAddr,
+    /// How much has come.
+    bytes: Arc<AtomicU64>,
+    thread: JoinHandle<()>,
+}
+
+impl Reader {
+    /// Waits until the connection is over; how much came.
+    fn total(self) -> u64 {
+        self.thread.join().unwrap();
+        self.bytes.load(Ordering::SeqCst)
+    }
+}
+
 /// Sends as long as `is_so` is not; what was sent.
 fn send_until(stream: &mut TcpStream, what: &str, mut is_so: impl FnMut() -> bool) -> u64 {
     let mut sent = 0;
@@ -221,7 +257,8 @@ fn server_hears_of_its_packets_and_sends_on_by_itself_when_the_pep_is_killed() {
     let pep = rig.start_pep();
     let agent = rig.start_agent();
     until("the server is subscribed", || rig.metric("subscribed_servers") == 1);
-    let (place, reader) = rig.reader(USER[0]);
+    let reader = rig.reader(USER[0]);
+    let place = reader.place;
     let mut stream = rig.connect(place);
     let before = rig.metric("packets_total");
     let mut sent =
@@ -241,7 +278,7 @@ fn server_hears_of_its_packets_and_sends_on_by_itself_when_the_pep_is_killed() {
     rig.start_pep();
     sent += send_until(&mut stream, "both windows again", || rig.figure(place.port(), "both") == Some(1.0));
     drop(stream);
-    assert_eq!(reader.join().unwrap(), sent, "all of it has come");
+    assert_eq!(reader.total(), sent, "all of it has come");
     assert_eq!(rig.children[agent].try_wait().unwrap(), None, "{}", rig.log(agent));
 }
 
@@ -252,24 +289,29 @@ fn forged_repeated_and_strange_messages_are_refused_and_floods_of_flows_take_bou
     rig.start_pep();
     rig.start_agent();
     until("the server is subscribed", || rig.metric("subscribed_servers") == 1);
-    let (place, reader) = rig.reader(USER[0]);
+    let reader = rig.reader(USER[0]);
+    let place = reader.place;
     let mut stream = rig.connect(place);
     // What comes to the server by UDP, IP headers included.
-    let taken = within(&rig.names[0], || {
-        socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_NONBLOCK, SockProtocol::Udp).unwrap()
+    let copies = within(&rig.names[0], || {
+        socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), SockProtocol::Udp).unwrap()
     })
     .unwrap();
+    setsockopt(&copies, sockopt::ReceiveTimeout, &TimeVal::milliseconds(SILENT_MS)).unwrap();
     let mut sent =
         send_until(&mut stream, "reports", || rig.figure(place.port(), "reports").is_some_and(|n| n >= 20.0));
+    until("the user has all", || reader.bytes.load(Ordering::SeqCst) == sent);
     let mut buffer = [0; 2_048];
     let mut genuine = Vec::new();
-    use std::os::fd::AsRawFd as _;
-    while let Ok(length) = recv(taken.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
-        genuine.push(buffer[28..length].to_vec());
-    }
+    let ended = loop {
+        match recv(copies.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+            Ok(length) => genuine.push(buffer[28..length].to_vec()),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(ended, Errno::EAGAIN, "the PEP is silent");
     assert!(genuine.len() >= 10, "{} reports", genuine.len());
-    // The closing report comes 20 ms after the last packet.
-    thread::sleep(Duration::from_millis(200));
+    until("the agent has read them", || rig.has_agent_read_all());
     let accepted = rig.figure(place.port(), "reports").unwrap();
     // From the edge's address and port, as only a host on the path could: each report again, and changed in a byte.
     let attack = within(&rig.names[1], move || {
@@ -281,7 +323,7 @@ fn forged_repeated_and_strange_messages_are_refused_and_floods_of_flows_take_bou
             builder.write(&mut packet, content).unwrap();
             sendto(raw.as_raw_fd(), &packet, &to, MsgFlags::empty()).unwrap();
         };
-        for (number, report) in genuine.iter().take(100).enumerate() {
+        for (number, report) in genuine.iter().take(MOST_ATTACKS / 3).enumerate() {
             send(report);
             let mut forged = report.clone();
             let place = 8 + number % (forged.len() - 8);
@@ -291,7 +333,7 @@ fn forged_repeated_and_strange_messages_are_refused_and_floods_of_flows_take_bou
         }
     });
     attack.unwrap();
-    thread::sleep(Duration::from_millis(200));
+    until("the agent has read the attack", || rig.has_agent_read_all());
     assert_eq!(rig.figure(place.port(), "reports"), Some(accepted), "none of them was believed");
     assert_eq!(rig.figure(place.port(), "refused"), Some(0.0));
     // To the PEP: from the server's address without the key, and from a user.
@@ -335,7 +377,7 @@ fn forged_repeated_and_strange_messages_are_refused_and_floods_of_flows_take_bou
         rig.figure(place.port(), "reports").is_some_and(|n| n > accepted)
     });
     drop(stream);
-    assert_eq!(reader.join().unwrap(), sent);
+    assert_eq!(reader.total(), sent);
 }
 
 /// A socket for whole packets.
