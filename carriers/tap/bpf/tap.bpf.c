@@ -24,7 +24,7 @@
 /* Most datagrams of a merged packet (UDP_MAX_SEGMENTS). */
 #define MOST_DATAGRAMS 128
 
-/* `COPY` of src/packet.rs. */
+/* Read by src/packet.rs; `COPY_HEADER` there is the offset of `content`. */
 struct copy {
     __u64 at;       /* monotonic clock, ns */
     __u32 datagram; /* number of the datagram in a merged packet of UDP */

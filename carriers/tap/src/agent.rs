@@ -13,14 +13,15 @@ use ranpace_units::{Span, Time};
 use crate::clock;
 use crate::config::{AgentConfig, read_secret};
 
+/// Protocol number of IANA.
 const TCP: u8 = 6;
 /// Duration of a subscription, which is renewed after half of it: so soon a PEP that has started again, or that did not get the message,
-/// reports.
+/// reports. Ours.
 const LIFETIME: Span = Span::from_secs(4);
 /// Flows of others (of other controls, or closed) whose reports are known to be none of ours; they are forgotten this often, because
-/// a connection may be new.
+/// a connection may be new. Ours.
 const STRANGERS_FORGOTTEN: Duration = Duration::from_secs(1);
-/// Most of them.
+/// Most of them, of eight bytes each. Ours.
 const MOST_STRANGERS: usize = 4_096;
 
 /// Why an agent cannot begin.
@@ -64,6 +65,13 @@ pub enum Heard {
     Refused(Refusal),
     /// A datagram from an address that is no PEP's.
     Stranger,
+    /// Nothing came: a request could not be sent to this PEP. It is asked again.
+    Unreachable {
+        /// Its address.
+        address: SocketAddr,
+        /// The system's reason.
+        error: io::ErrorKind,
+    },
 }
 
 /// What the agents have counted.
@@ -176,8 +184,9 @@ impl Agents {
         let mut due = now + Span::from_nanos(longest.as_nanos() as u64);
         for (address, agent) in &mut self.peps {
             while let Some(message) = agent.poll(now) {
-                // A PEP that cannot be reached now is asked again.
-                let _ = self.socket.send_to(message.as_slice(), *address);
+                if let Err(error) = self.socket.send_to(message.as_slice(), *address) {
+                    return Ok(Some(Heard::Unreachable { address: *address, error: error.kind() }));
+                }
             }
             due = due.min(agent.next_deadline());
         }

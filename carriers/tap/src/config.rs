@@ -12,12 +12,15 @@ use serde::Deserialize;
 
 /// UDP port of the PEP, and of agents, where none is given. Ours; in the range that IANA assigns to nobody.
 pub const PORT: u16 = 49_460;
-/// Fewest bytes of a secret: those of the keys that are derived from it.
+/// Fewest bytes of a secret: those of the AES-128 keys that are derived from it. Ours.
 const LEAST_SECRET: usize = 16;
-/// Most servers: the room of the program's table.
+/// Most servers: the room of `servers` in `bpf/tap.bpf.c`.
 const MOST_SERVERS: usize = 1_024;
-/// Most flows: a gigabyte of them.
+/// Most flows: a gigabyte of them. Ours.
 const MOST_FLOWS: usize = 1 << 20;
+
+/// What is said of port 0.
+const NO_PORT: &str = "expected a port from 1 to 65535, which the other side can name";
 
 /// The file of `ranpace pep`.
 #[derive(Clone, Debug, Deserialize)]
@@ -129,7 +132,10 @@ impl Configuration for PepConfig {
             let reason = "expected the devices at which packets of servers come in, such as [\"eth0\"]";
             found.push(Inconsistency::at("devices", reason));
         }
-        for device in &self.devices {
+        for (number, device) in self.devices.iter().enumerate() {
+            if self.devices[..number].contains(device) {
+                found.push(Inconsistency::at("devices", format!("{device:?} is there twice")));
+            }
             if nix::net::if_::if_nametoindex(device.as_str()).is_err() {
                 let reason =
                     format!("there is no device {device:?} in this network namespace; `ip link` lists them");
@@ -149,9 +155,23 @@ impl Configuration for PepConfig {
             let reason = format!("expected at least 1s, found {}", self.idle);
             found.push(Inconsistency::at("idle", reason));
         }
+        if self.listen.port() == 0 {
+            found.push(Inconsistency::at("listen", NO_PORT));
+        }
         let (mut addresses, mut keys) = (HashSet::new(), HashSet::new());
-        for (number, ServerConfig { address, key, secret, .. }) in self.server.iter().enumerate() {
+        for (number, ServerConfig { address, port, key, secret }) in self.server.iter().enumerate() {
             let mut add = |key, reason| found.push(Inconsistency::in_entry(key, number, reason));
+            // A socket for IPv6 sends to IPv4 too, but not the other way round.
+            if address.to_canonical().is_ipv6() && self.listen.is_ipv4() {
+                let reason = format!(
+                    "{address} cannot be reached from `listen`, {}; listen at [::]:{PORT}",
+                    self.listen
+                );
+                add("server.address", reason);
+            }
+            if *port == 0 {
+                add("server.port", NO_PORT.to_owned());
+            }
             if !addresses.insert(address.to_canonical()) {
                 add("server.address", format!("{address} is there twice"));
             }
@@ -189,6 +209,9 @@ impl Configuration for AgentConfig {
         let mut found = Vec::new();
         if self.pep.is_empty() {
             found.push(Inconsistency::at("pep", "expected at least one table [[pep]]"));
+        }
+        if self.listen.port() == 0 {
+            found.push(Inconsistency::at("listen", NO_PORT));
         }
         let (mut addresses, mut keys) = (HashSet::new(), HashSet::new());
         for (number, PepOfAgent { address, id, key, secret }) in self.pep.iter().enumerate() {
@@ -297,6 +320,17 @@ mod tests {
         );
         let told = pep("devices = [\"lo\"]").unwrap_err().to_string();
         assert!(told.ends_with("pep.toml: missing field `id`"), "{told}");
+        let text = "devices = [\"lo\", \"lo\"]\nid = 7\nlisten = \"0.0.0.0:0\"\n[[server]]\naddress = \"2001:db8::1\"\nport = 0\n\
+                    key = 1\nsecret = \"good\"";
+        let told = pep(text).unwrap_err().to_string();
+        for expected in [
+            "line 1: `devices`: \"lo\" is there twice",
+            "line 3: `listen`: expected a port",
+            "line 5: `server.address`: 2001:db8::1 cannot be reached from `listen`",
+            "line 6: `server.port`: expected a port",
+        ] {
+            assert!(told.contains(expected), "{expected}: {told}");
+        }
     }
 
     #[test]

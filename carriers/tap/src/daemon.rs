@@ -19,14 +19,15 @@ use crate::packet::{self, Uncounted};
 use crate::tap::{Change, Tap, TapError};
 
 /// Pause after packets: those of a pause are read at once, which costs a fraction of being woken by each. Reports say how long ago the
-/// newest packet passed, so that a server's measurements do not contain it.
+/// newest packet passed, so that a server's measurements do not contain it. Ours: a quarter of the interval of reports.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Longest wait without packets, after which messages of servers are read.
+/// Longest wait without packets, after which messages of servers are read. Ours.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
-/// Interval of looking whether devices are gone or back, and who is subscribed.
+/// Interval of looking whether devices are gone or back, and who is subscribed. Ours.
 const REFRESH: Duration = Duration::from_secs(1);
-/// Most messages that are read in a row, so that a flood of them delays no report.
+/// Most messages that are read in a row, so that a flood of them delays no report. Ours.
 const MOST_MESSAGES: usize = 64;
+/// Protocol number of IANA.
 const UDP: u8 = 17;
 
 /// Why the PEP cannot run.

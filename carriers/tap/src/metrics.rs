@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -111,7 +110,7 @@ impl Metrics {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-        let metrics = Arc::new(self.clone());
+        let metrics = self.clone();
         let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         let answer = move || {
             let text = metrics.text();

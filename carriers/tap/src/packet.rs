@@ -9,9 +9,14 @@ use ranpace_units::Time;
 
 /// Bytes before the copied content: time (8), number of the datagram (4), payload of each merged packet (2), bytes of the content (2).
 pub const COPY_HEADER: usize = 16;
+/// Protocol numbers of IANA.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+/// Bytes; RFC 768.
 const UDP_HEADER: usize = 8;
+
+/// The two bits of ECN; RFC 3168, section 5.
+const CONGESTION_EXPERIENCED: u8 = 3;
 
 /// Why a copy was not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,7 +120,7 @@ impl Network {
                     protocol: ip.payload().ip_number.0,
                     offset: header.slice().len() + extensions,
                     length: header.total_len().into(),
-                    marked: header.ecn().value() == 3,
+                    marked: header.ecn().value() == CONGESTION_EXPERIENCED,
                 };
                 (found, ip.payload().fragmented)
             }
@@ -127,7 +132,7 @@ impl Network {
                     protocol: ip.payload().ip_number.0,
                     offset: header.slice().len() + ip.extensions().slice().len(),
                     length: header.slice().len() + usize::from(header.payload_length()),
-                    marked: header.ecn().value() == 3,
+                    marked: header.ecn().value() == CONGESTION_EXPERIENCED,
                 };
                 (found, ip.payload().fragmented)
             }
@@ -220,6 +225,7 @@ mod tests {
             }
             let mut total = 0;
             let _ = read(&bytes, |_, packet| total += u64::from(packet.bytes));
+            // At most 65,535 segments of one byte, each with 20 bytes of TCP header.
             prop_assert!(total <= 65_535 * 21, "{total}");
         }
     }

@@ -2,6 +2,7 @@
 //! into a ring buffer, and keeps nothing for the socket. A filter can neither change a packet nor hold it, and the kernel
 //! removes it with the socket, also when the process is killed.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
@@ -143,16 +144,23 @@ impl Tap {
     ///
     /// If the kernel does not let it observe one that is back.
     pub fn refresh(&mut self) -> Result<Vec<Change>, TapError> {
+        let found: Vec<Option<u32>> =
+            self.devices.iter().map(|device| if_nametoindex(device.name.as_str()).ok()).collect();
+        // Devices may have changed names with each other: a number goes only if no name has it any more.
+        let gone: HashSet<u32> = self
+            .devices
+            .iter()
+            .filter_map(|device| device.index)
+            .filter(|old| !found.contains(&Some(*old)))
+            .collect();
+        for old in gone {
+            let removed = self.indices.delete(&old.to_ne_bytes());
+            removed.map_err(|error| TapError::bpf(&format!("observe device {old} no longer"), &error))?;
+        }
         let mut changes = Vec::new();
-        for Device { name, index } in &mut self.devices {
-            let found = if_nametoindex(name.as_str()).ok();
+        for (Device { name, index }, found) in self.devices.iter_mut().zip(found) {
             if found == *index {
                 continue;
-            }
-            if let Some(old) = index.take() {
-                // The number of a device that is gone is of no other one before this is noticed.
-                let removed = self.indices.delete(&old.to_ne_bytes());
-                removed.map_err(|error| TapError::bpf(&format!("observe {name} no longer"), &error))?;
             }
             if let Some(new) = found {
                 let added = self.indices.update(&new.to_ne_bytes(), &[1], MapFlags::ANY);

@@ -425,7 +425,7 @@ host = "edge"
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
         assert_eq!(
             said("hints"),
-            "4 hints, taken 0 times by connections; 2 lines were of others, 3 could not be read"
+            "4 hints, taken 0 times by connections; 2 were of others, 3 could not be read or were refused"
         );
         assert!(child.wait().unwrap().success());
         assert_eq!(kernel(&["unload", &name]).0, Some(0));

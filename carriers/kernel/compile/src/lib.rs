@@ -11,6 +11,7 @@ use std::{env, fs};
 /// # Panics
 ///
 /// If that fails, as a build script does: cargo shows what it says.
+#[expect(clippy::print_stdout, reason = "cargo reads what a build script prints")]
 pub fn compile() {
     println!("cargo::rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));

@@ -167,13 +167,13 @@ pub enum Hints {
 /// What became of lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// Lines that were hints for the control.
+    /// Lines or reports that were for the control.
     pub hints: u64,
     /// Connections that took one, counted each time.
     pub taken: u64,
-    /// Lines of other users, or of a kind that the control does not take.
+    /// Those of other users or connections, or of a kind that the control does not take.
     pub others: u64,
-    /// Lines that could not be read.
+    /// Lines that could not be read, and messages that were refused.
     pub skipped: u64,
 }
 
@@ -182,7 +182,7 @@ impl fmt::Display for Told {
         let Self { hints, taken, others, skipped } = self;
         write!(
             f,
-            "{hints} hints, taken {taken} times by connections; {others} lines were of others, {skipped} could not be read"
+            "{hints} hints, taken {taken} times by connections; {others} were of others, {skipped} could not be read or were refused"
         )
     }
 }

@@ -1,5 +1,6 @@
 //! What Lightweight PEPs report, for the connections of Multi-Domain control.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +16,10 @@ use super::{Destination, Listener, Peps, REFRESH, Told};
 use crate::failure::Failure;
 use crate::output;
 
-/// Longest wait for a report: how soon it is seen that it is to end.
+/// Longest wait for a report: how soon it is seen that it is to end. Ours.
 const WAIT: Duration = Duration::from_millis(20);
 /// How soon after one look another follows, where a report tells of a connection that was not listed: its first packets are what a PEP
-/// can help most with.
+/// can help most with. Ours.
 const SOON: Duration = Duration::from_millis(2);
 
 impl From<AgentError> for Failure {
@@ -56,6 +57,7 @@ impl Listener<'_> {
     /// Tells what PEPs report, until `stop` is set.
     pub fn follow_peps(&mut self, agents: &mut Agents, stop: &AtomicBool) -> Result<Told, Failure> {
         let mut look_at = Instant::now();
+        let mut unreachable = HashSet::new();
         while !stop.load(Ordering::SeqCst) {
             if Instant::now() >= look_at {
                 agents.set_connections(self.connections()?.into_iter());
@@ -79,6 +81,11 @@ impl Listener<'_> {
                     }
                 }
                 Some(Heard::UnknownConnection) => look_at = look_at.min(Instant::now() + SOON),
+                Some(Heard::Unreachable { address, error }) => {
+                    if unreachable.insert(address) {
+                        output::say(&format!("cannot reach the PEP {address}: {error}; it is asked again"));
+                    }
+                }
                 Some(Heard::Refused(_) | Heard::Stranger) | None => {}
             }
         }
@@ -88,7 +95,7 @@ impl Listener<'_> {
         let distrusted: u64 = agents.stats().map(|stats| stats.distrusted).sum();
         if distrusted > 0 {
             output::say(&format!(
-                "PEPs told what cannot be, and were ignored for a minute {distrusted} times"
+                "PEPs reported what cannot be: {distrusted} times one was ignored for a minute"
             ));
         }
         Ok(self.told.clone())
