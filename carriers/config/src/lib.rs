@@ -1,8 +1,8 @@
 //! Configuration files of servers: TOML, in which an unknown key or a wrong value is an error that names the file, the line and the key.
 //! All faults are told at once.
 //!
-//! A server describes its file by a type that implements [`Configuration`]; [`read`] and [`parse`] check it. Here are, too, the forms
-//! that such files share: [`time`] and [`bytes`] with their units, and the [`Log`].
+//! A server describes its file by a type that implements [`Configuration`]; [`read()`] and [`parse()`] check it. Here are, too, the forms
+//! that such files share: [`time()`] and [`bytes()`] with their units, and the [`Log`].
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
