@@ -9,10 +9,14 @@ use ranpace_units::Span;
 
 use crate::rules::{ALIVE, nft_name};
 
-/// Time after which the element expires. Ours.
-pub const EXPIRES: Span = Span::SECOND;
-/// Interval of renewals. Ours.
-pub const RENEWED: Span = Span::from_millis(300);
+/// Time after which the element expires. It is well below the second after which a client repeats its first SYN (RFC 6298), so that
+/// the repetition of a SYN that a hung proxy holds passes. Ours.
+const EXPIRES: Span = Span::from_millis(600);
+/// Interval of renewals: three may be late. Ours.
+pub const RENEWED: Span = Span::from_millis(150);
+/// Time after a renewal in which the element is certainly there: less than [`EXPIRES`] by what the kernel may take to apply the
+/// renewal. A SYN that was held longer may have been repeated and forwarded. Ours.
+pub const CERTAIN: Span = Span::from_millis(500);
 
 // linux/netfilter/nfnetlink.h and nf_tables.h.
 const BATCH_BEGIN: u16 = 16;

@@ -9,14 +9,17 @@ use slab::Slab;
 
 use crate::syn::Ends;
 
-/// A server that does not answer is forgotten after this time: Linux' own (`tcp_syn_retries`).
+/// A server that does not answer a held SYN is forgotten after this time. A client that still waits has repeated its SYN by then, also
+/// if one repetition was lost (after 1, 3 and 7 s: RFC 6298), and repetitions pass; so this one has given up, or is a flood. Ours.
+const HELD: Span = Span::from_secs(8);
+/// A server that does not answer for a client that was accepted first is forgotten after this time: Linux' own (`tcp_syn_retries`).
 const ASKING: Span = Span::from_secs(130);
 /// A client that does not complete its handshake is forgotten after this time. Ours.
 const ANSWERING: Span = Span::from_secs(15);
 /// After a SYN of a connection has passed, further ones of it pass for this time. Ours.
 const PASSING: Span = Span::from_secs(60);
-/// Most connections that are remembered as passing. Ours.
-const MOST_PASSING: usize = 4096;
+/// Most connections that are remembered as passing: some 2 MB. Ours.
+const MOST_PASSING: usize = 16_384;
 
 /// What a handshake waits for.
 #[derive(Debug)]
@@ -51,7 +54,8 @@ impl Handshake {
     fn is_over(&self, now: Time) -> bool {
         let limit = match self.state {
             State::Exact { released: true, .. } => ANSWERING,
-            _ => ASKING,
+            State::Exact { .. } => HELD,
+            State::Accepted(_) => ASKING,
         };
         now > self.since + limit
     }
@@ -82,11 +86,8 @@ impl Handshakes {
         self.passing.get(ends).is_some_and(|until| *until > now)
     }
 
-    /// Further SYNs of this connection pass.
+    /// Further SYNs of this connection pass, unless too many connections are remembered already: [`Self::expire`] makes room.
     pub fn mark_passing(&mut self, ends: Ends, now: Time) {
-        if self.passing.len() >= MOST_PASSING {
-            self.passing.retain(|_, until| *until > now);
-        }
         if self.passing.len() < MOST_PASSING {
             self.passing.insert(ends, now + PASSING);
         }

@@ -13,6 +13,7 @@
 
 mod alive;
 mod allocation;
+mod buffers;
 pub mod config;
 pub mod control;
 mod devices;

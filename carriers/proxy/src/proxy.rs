@@ -17,7 +17,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use slab::Slab;
 use socket2::Socket;
 
-use crate::alive::{Alive, EXPIRES, RENEWED};
+use crate::alive::{Alive, CERTAIN, RENEWED};
+use crate::allocation::TICK;
+use crate::buffers::Buffers;
 use crate::config::Config;
 use crate::devices::Devices;
 use crate::error::ProxyError;
@@ -25,7 +27,7 @@ use crate::feed::{FeedThread, News};
 use crate::handshakes::Handshakes;
 use crate::legs;
 use crate::metrics::{End, Metrics};
-use crate::pipes::{PIPE_BYTES, Pipes, piece};
+use crate::pipes::Pipes;
 use crate::relay::{Progress, Relay, Side};
 use crate::rules::Rules;
 use crate::sender::Sender;
@@ -112,6 +114,7 @@ impl Asker {
 /// A proxy. Dropping it resets what is open, and removes its rules.
 pub struct Proxy {
     pub(crate) config: Config,
+    pub(crate) buffers: Buffers,
     pub(crate) devices: Devices,
     pub(crate) listeners: Vec<Socket>,
     rules: Rules,
@@ -133,12 +136,18 @@ pub struct Proxy {
     pipes: Pipes,
     /// Most connections.
     pub(crate) most: usize,
-    /// Connections that go on at once, and those whose counters are read at the next tick.
+    /// Connections that go on at once.
     queue: Vec<usize>,
+    /// Connections whose counters are read at the next tick.
     pub(crate) moved: Vec<usize>,
+    /// Connections whose counters have not changed for a while: they are read at `rest_until`.
+    pub(crate) resting: Vec<usize>,
+    pub(crate) rest_until: Time,
+    /// Empty: the memory of the list that `queue` or `moved` becomes next.
+    pub(crate) spare: Vec<usize>,
     pub(crate) tick_at: Time,
     renew_at: Time,
-    renewed_at: Time,
+    pub(crate) renewed_at: Time,
     housekeeping_at: Time,
     /// It splits no further connections.
     draining: bool,
@@ -160,7 +169,8 @@ impl Proxy {
             tracing::warn!(%why, "the kernel control is not used; CUBIC with a limit of its pace sends to users");
         }
         let devices = Devices::create(&config.name)?;
-        let listeners = legs::listeners(&config, sender.congestion())?;
+        let buffers = Buffers::of(config.limits.flow_buffer);
+        let listeners = legs::listeners(&config, &buffers, sender.congestion())?;
         let rules = Rules::new(&config);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(ProxyError::system("create an epoll instance"))?;
@@ -176,7 +186,7 @@ impl Proxy {
         };
         let alive = Alive::new(&config.name).map_err(ProxyError::system("open a socket of nfnetlink"))?;
         let proxy = Self {
-            rapid: Rapid::new(config.settings()),
+            rapid: Rapid::new(config.settings().ticking(TICK)),
             most: config.limits.connections.min(descriptors()?),
             devices,
             listeners,
@@ -194,9 +204,13 @@ impl Proxy {
             users,
             sender,
             metrics: Arc::default(),
-            pipes: Pipes::default(),
+            buffers,
+            pipes: Pipes::new(buffers.pipe),
             queue: Vec::new(),
             moved: Vec::new(),
+            resting: Vec::new(),
+            rest_until: now,
+            spare: Vec::new(),
             tick_at: now,
             renew_at: now,
             renewed_at: now,
@@ -256,8 +270,8 @@ impl Proxy {
                 Err(error) => return Err(ProxyError::system("wait for events")(error)),
             }
             let now = now()?;
-            if now.since(self.renewed_at) > EXPIRES - Span::from_millis(100) && !self.draining {
-                self.discard_held();
+            if now > self.renewed_at + CERTAIN && !self.draining {
+                self.pass_held(now).map_err(ProxyError::system("read held SYNs"))?;
             }
             for event in events.drain(..) {
                 self.on_event(now, Token::of(event.data.u64()), event.flags)?;
@@ -286,6 +300,9 @@ impl Proxy {
         }
         if !self.moved.is_empty() {
             until = until.min(self.tick_at);
+        }
+        if !self.resting.is_empty() {
+            until = until.min(self.rest_until.max(self.tick_at));
         }
         if let Some(deadline) = self.rapid.next_deadline() {
             // Not more often than ticks: one wakes up for all that is due.
@@ -330,17 +347,13 @@ impl Proxy {
 
     /// Moves the payload of a connection, and ends it where it is over.
     pub(crate) fn go(&mut self, now: Time, place: usize) {
-        let piece = piece(self.config.limits.flow_buffer, PIPE_BYTES);
         let Some(relay) = self.relays.get_mut(place) else { return };
-        let progress = relay.go(&mut self.pipes, piece);
-        if !relay.moved {
-            relay.moved = true;
-            self.moved.push(place);
-        }
+        let progress = relay.go(&mut self.pipes);
+        self.mark_moved(place);
         match progress {
             Ok(Progress::Waits) => {}
             Ok(Progress::Goes) => {
-                if !relay.queued {
+                if let Some(relay) = self.relays.get_mut(place).filter(|relay| !relay.queued) {
                     relay.queued = true;
                     self.queue.push(place);
                 }
@@ -353,12 +366,14 @@ impl Proxy {
     }
 
     fn take_turns(&mut self, now: Time) {
-        for place in std::mem::take(&mut self.queue) {
+        let mut due = std::mem::replace(&mut self.queue, std::mem::take(&mut self.spare));
+        for place in due.drain(..) {
             if let Some(relay) = self.relays.get_mut(place) {
                 relay.queued = false;
                 self.go(now, place);
             }
         }
+        self.spare = due;
     }
 
     fn end_complete(&mut self, now: Time, place: usize) {
@@ -397,7 +412,8 @@ impl Proxy {
             (self.renewed_at, self.renew_at) = (now, now + RENEWED);
         }
         let is_due = self.rapid.next_deadline().is_some_and(|deadline| deadline <= now);
-        if now >= self.tick_at && (is_due || !self.moved.is_empty()) {
+        let rested = !self.resting.is_empty() && now >= self.rest_until;
+        if now >= self.tick_at && (is_due || rested || !self.moved.is_empty()) {
             self.tick(now)?;
         }
         if now >= self.housekeeping_at {
@@ -461,6 +477,9 @@ impl Proxy {
         while let Ok(command) = self.commands.1.try_recv() {
             match command {
                 Command::Show(answer) => {
+                    // What has grown old since the last tick is not shown as current.
+                    self.rapid.on_deadline(now);
+                    self.apply_changes();
                     // Who asked may have gone.
                     let _ = answer.send(Snapshot::of(self, now));
                 }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use ranpace_pep::rapid::FlowId;
-use ranpace_units::{Bytes, Rate, Time};
+use ranpace_units::{Bytes, Rate, Span, Time};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
 use rustix::pipe::{SpliceFlags, splice};
@@ -80,6 +80,12 @@ pub struct Counted {
     pub server_acked: u64,
     /// Payload that the user has acknowledged.
     pub user_acked: u64,
+    /// Smoothed RTT to the server.
+    pub server_rtt: Span,
+    /// Payload for the user that waits in the proxy.
+    pub backlog: u64,
+    /// When any of these counters was last seen to change.
+    pub changed_at: Time,
     /// Shift of the windows towards the server.
     pub scale: u8,
     /// The last clamp, in bytes.
@@ -105,9 +111,11 @@ pub struct Relay {
     up: Direction,
     /// See [`Counted`].
     pub counted: Counted,
-    /// It is among those whose counters are read at the next tick; among those that go on at once.
+    /// Its counters are read at the next tick.
     pub moved: bool,
-    /// See `moved`.
+    /// Its counters are read now and then, because they have not changed for a while.
+    pub resting: bool,
+    /// It goes on at once.
     pub queued: bool,
 }
 
@@ -124,6 +132,7 @@ impl Relay {
             up: Direction::default(),
             counted,
             moved: false,
+            resting: false,
             queued: false,
         }
     }
@@ -153,14 +162,14 @@ impl Relay {
         !self.queued && (waits(&self.down, &self.server) || waits(&self.up, &self.user))
     }
 
-    /// Moves what can be moved, at most `piece` bytes at a time.
+    /// Moves what can be moved, at most a pipe's content at a time.
     ///
     /// # Errors
     ///
     /// A leg was reset, or has failed; the other one is to be reset.
-    pub fn go(&mut self, pipes: &mut Pipes, piece: usize) -> io::Result<Progress> {
-        let down = self.down.go(&mut self.server, &mut self.user, pipes, piece)?;
-        let up = self.up.go(&mut self.user, &mut self.server, pipes, piece)?;
+    pub fn go(&mut self, pipes: &mut Pipes) -> io::Result<Progress> {
+        let down = self.down.go(&mut self.server, &mut self.user, pipes)?;
+        let up = self.up.go(&mut self.user, &mut self.server, pipes)?;
         Ok(match (down, up) {
             (Progress::Done, Progress::Done) => Progress::Done,
             (Progress::Goes, _) | (_, Progress::Goes) => Progress::Goes,
@@ -170,7 +179,7 @@ impl Relay {
 }
 
 impl Direction {
-    fn go(&mut self, from: &mut Leg, to: &mut Leg, pipes: &mut Pipes, piece: usize) -> io::Result<Progress> {
+    fn go(&mut self, from: &mut Leg, to: &mut Leg, pipes: &mut Pipes) -> io::Result<Progress> {
         if self.told {
             return Ok(Progress::Done);
         }
@@ -194,7 +203,7 @@ impl Direction {
             } else if self.read >= until {
                 break Progress::Goes;
             } else {
-                self.fill(from, pipes, piece)?;
+                self.fill(from, pipes)?;
             }
         };
         // Only payload that is stuck keeps a pipe.
@@ -207,12 +216,12 @@ impl Direction {
     }
 
     /// Reads into the pipe, which is empty.
-    fn fill(&mut self, from: &mut Leg, pipes: &mut Pipes, piece: usize) -> io::Result<()> {
+    fn fill(&mut self, from: &mut Leg, pipes: &mut Pipes) -> io::Result<()> {
         let pipe = match &mut self.pipe {
             Some(pipe) => pipe,
             none => none.insert(pipes.take()?),
         };
-        match splice(&from.socket, None, &pipe.into, None, piece, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
+        match splice(&from.socket, None, &pipe.into, None, pipes.size(), SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
             Ok(0) => self.ended = true,
             Ok(bytes) => {
                 self.stuck = bytes;
