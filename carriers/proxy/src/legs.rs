@@ -26,8 +26,7 @@ const KEEPALIVE: Duration = Duration::from_secs(600);
 pub fn listeners(config: &Config, buffers: &Buffers, congestion: &str) -> Result<Vec<Socket>, ProxyError> {
     let listener = |address: IpAddr| {
         let what = format!("listen on port {} for redirected connections", config.port);
-        listen(SocketAddr::new(address, config.port), buffers, congestion)
-            .map_err(ProxyError::system(what))
+        listen(SocketAddr::new(address, config.port), buffers, congestion).map_err(ProxyError::system(what))
     };
     let mut found = vec![listener(Ipv4Addr::UNSPECIFIED.into())?];
     match listener(Ipv6Addr::UNSPECIFIED.into()) {

@@ -221,7 +221,14 @@ impl Direction {
             Some(pipe) => pipe,
             none => none.insert(pipes.take()?),
         };
-        match splice(&from.socket, None, &pipe.into, None, pipes.size(), SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
+        match splice(
+            &from.socket,
+            None,
+            &pipe.into,
+            None,
+            pipes.size(),
+            SpliceFlags::MOVE | SpliceFlags::NONBLOCK,
+        ) {
             Ok(0) => self.ended = true,
             Ok(bytes) => {
                 self.stuck = bytes;

@@ -184,6 +184,25 @@ impl Hosts {
         proxy
     }
 
+    /// The server drops SYNs to this port until [`Self::answer`].
+    pub fn be_silent(&self, port: u16) {
+        let nft = format!("ip netns exec {} nft", self.name(Host::Server));
+        run(&format!("{nft} add table inet silent"));
+        run(&format!("{nft} add chain inet silent input {{ type filter hook input priority 0 ; }}"));
+        run(&format!("{nft} add rule inet silent input tcp dport {port} tcp flags syn / syn,ack drop"));
+    }
+
+    /// The server drops no SYNs any more.
+    pub fn answer(&self) {
+        run(&format!("ip netns exec {} nft delete table inet silent", self.name(Host::Server)));
+    }
+
+    /// Payload that waits to be read in each socket of the proxy's host, in bytes.
+    pub fn unread(&self) -> Vec<u64> {
+        let shown = run(&format!("ip netns exec {} ss -Htn state established", self.name(Host::Proxy)));
+        shown.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect()
+    }
+
     /// What is left of a proxy in its namespace.
     pub fn leavings(&self) -> String {
         let at = format!("ip netns exec {}", self.name(Host::Proxy));
@@ -222,6 +241,20 @@ impl ProxyProcess {
 
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    /// Stops all of its threads: it hangs.
+    pub fn stop(&self) {
+        self.signal(Signal::SIGSTOP);
+        // The signal reaches one thread after another.
+        until("all threads are stopped", || {
+            let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+            threads.map(|thread| thread.unwrap().path().join("stat")).all(|stat| {
+                // The state follows the name, which is in parentheses.
+                let text = fs::read_to_string(stat).unwrap();
+                text.rsplit_once(") ").unwrap().1.starts_with('T')
+            })
+        });
     }
 
     /// Waits until it has ended, and says whether it failed.
