@@ -28,7 +28,7 @@ pub mod proxy;
 mod relay;
 mod rules;
 mod sender;
-mod syn;
+pub mod syn;
 mod system;
 mod users;
 
