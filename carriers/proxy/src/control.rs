@@ -132,11 +132,10 @@ async fn snapshot(shared: &Shared) -> Option<Snapshot> {
 
 async fn show(State(shared): State<Shared>) -> Response {
     match snapshot(&shared).await {
-        // Numbers and texts can always be written.
-        Some(snapshot) => {
-            ([(CONTENT_TYPE, "application/json")], serde_json::to_string(&snapshot).unwrap_or_default())
-                .into_response()
-        }
+        Some(snapshot) => match serde_json::to_string(&snapshot) {
+            Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+        },
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
@@ -152,8 +151,10 @@ async fn show_metrics(State(shared): State<Shared>) -> Response {
 
 /// The thread of the proxy answers.
 async fn health(State(shared): State<Shared>) -> StatusCode {
-    let answered = tokio::time::timeout(Duration::from_secs(1), snapshot(&shared)).await;
-    if matches!(answered, Ok(Some(_))) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+    let (answer, answered) = oneshot::channel();
+    shared.asker.ask(Command::Answer(answer));
+    let answered = tokio::time::timeout(Duration::from_secs(1), answered).await;
+    if matches!(answered, Ok(Ok(()))) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }
 
 /// Asks the proxy at this socket what it does.

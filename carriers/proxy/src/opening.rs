@@ -114,7 +114,7 @@ impl Proxy {
     fn is_full(&self, client: IpAddr) -> bool {
         let limits = &self.config.limits;
         self.is_draining()
-            || self.relays.len() + self.handshakes.len() >= self.most
+            || self.relays.len() + self.handshakes.len() + self.closing.len() >= self.most
             || self.users.connections(client) >= limits.connections_per_user
             || self.handshakes.of_client(client) >= limits.handshakes_per_client
             || !self.rapid.admits()

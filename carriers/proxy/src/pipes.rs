@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 /// Most pipes that wait. An empty pipe takes 5 kB of the kernel's memory. Ours.
@@ -23,12 +24,15 @@ pub struct Pipe {
 pub struct Pipes {
     size: usize,
     free: Vec<Pipe>,
+    /// Pipes that are in use, and their largest number.
+    used: usize,
+    most: usize,
 }
 
 impl Pipes {
-    /// Pipes that take `size` bytes.
-    pub fn new(size: usize) -> Self {
-        Self { size, free: Vec::new() }
+    /// At most `most` pipes that take `size` bytes each.
+    pub fn new(size: usize, most: usize) -> Self {
+        Self { size, free: Vec::new(), used: 0, most }
     }
 
     /// Bytes that a pipe takes.
@@ -36,23 +40,41 @@ impl Pipes {
         self.size
     }
 
-    /// An empty pipe.
+    /// An empty pipe; `None` while too many are in use, or the system has none.
     ///
     /// # Errors
     ///
-    /// The process has too many open files.
-    pub fn take(&mut self) -> io::Result<Pipe> {
-        if let Some(pipe) = self.free.pop() {
-            return Ok(pipe);
+    /// The system refuses for another reason.
+    pub fn take(&mut self) -> io::Result<Option<Pipe>> {
+        if self.used >= self.most {
+            return Ok(None);
         }
-        let (out, into) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
+        let pipe = self.open()?;
+        self.used += usize::from(pipe.is_some());
+        Ok(pipe)
+    }
+
+    fn open(&mut self) -> io::Result<Option<Pipe>> {
+        if let Some(pipe) = self.free.pop() {
+            return Ok(Some(pipe));
+        }
+        let (out, into) = match pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC) {
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => return Ok(None),
+            made => made?,
+        };
         // Where the size is refused the pipe keeps the system's, and takes less at a time.
         let _ = fcntl_setpipe_size(&into, self.size);
-        Ok(Pipe { out, into })
+        Ok(Some(Pipe { out, into }))
+    }
+
+    /// A pipe that was not empty was closed.
+    pub fn forget(&mut self) {
+        self.used -= 1;
     }
 
     /// Takes back an empty pipe.
     pub fn give_back(&mut self, pipe: Pipe) {
+        self.used -= 1;
         if self.free.len() < MOST_FREE {
             self.free.push(pipe);
         }

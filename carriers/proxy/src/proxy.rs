@@ -43,8 +43,10 @@ const RESERVED: u64 = 256;
 const PARTS: (u64, u64) = (15, 32);
 /// Interval of what is done now and then: handshakes that nobody completes, gauges. Ours.
 const HOUSEKEEPING: Span = Span::SECOND;
-/// While it drains, sockets that have ended are kept until their peers have acknowledged all; they are looked at so often. Ours.
+/// Interval at which sockets that have ended are asked whether their peers have acknowledged all. Ours.
 const CLOSING: Span = Span::from_millis(100);
+/// Most of them; what the kernel has left to send for others is lost if the proxy is drained meanwhile. Ours.
+const MOST_CLOSING: usize = 4096;
 
 /// What an event is about, in the 64 bits that the kernel keeps for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +92,8 @@ impl Token {
 pub enum Command {
     /// What it does.
     Show(tokio::sync::oneshot::Sender<Snapshot>),
+    /// That it works.
+    Answer(tokio::sync::oneshot::Sender<()>),
     /// Split no further connections, and end when those that are open have ended.
     Drain,
 }
@@ -151,8 +155,10 @@ pub struct Proxy {
     housekeeping_at: Time,
     /// It splits no further connections.
     draining: bool,
-    /// While draining: sockets that have ended, and may have payload that is not acknowledged yet.
-    closing: Vec<OwnedFd>,
+    /// Sockets whose connections have ended, until their peers have acknowledged all. Without the rules, which a drained proxy removes,
+    /// the kernel could not finish them.
+    pub(crate) closing: Vec<OwnedFd>,
+    closing_at: Time,
 }
 
 impl Proxy {
@@ -169,6 +175,7 @@ impl Proxy {
             tracing::warn!(%why, "the kernel control is not used; CUBIC with a limit of its pace sends to users");
         }
         let devices = Devices::create(&config.name)?;
+        let (connections, pipes) = descriptors()?;
         let buffers = Buffers::of(config.limits.flow_buffer);
         let listeners = legs::listeners(&config, &buffers, sender.congestion())?;
         let rules = Rules::new(&config);
@@ -187,7 +194,7 @@ impl Proxy {
         let alive = Alive::new(&config.name).map_err(ProxyError::system("open a socket of nfnetlink"))?;
         let proxy = Self {
             rapid: Rapid::new(config.settings().ticking(TICK)),
-            most: config.limits.connections.min(descriptors()?),
+            most: config.limits.connections.min(connections),
             devices,
             listeners,
             rules,
@@ -205,7 +212,7 @@ impl Proxy {
             sender,
             metrics: Arc::default(),
             buffers,
-            pipes: Pipes::new(buffers.pipe),
+            pipes: Pipes::new(buffers.pipe, pipes),
             queue: Vec::new(),
             moved: Vec::new(),
             resting: Vec::new(),
@@ -217,6 +224,7 @@ impl Proxy {
             housekeeping_at: now,
             draining: false,
             closing: Vec::new(),
+            closing_at: now,
             config,
         };
         proxy.listen()?;
@@ -301,6 +309,9 @@ impl Proxy {
         if !self.moved.is_empty() {
             until = until.min(self.tick_at);
         }
+        if !self.closing.is_empty() {
+            until = until.min(self.closing_at);
+        }
         if !self.resting.is_empty() {
             until = until.min(self.rest_until.max(self.tick_at));
         }
@@ -359,8 +370,6 @@ impl Proxy {
                 }
             }
             Ok(Progress::Done) => self.end_complete(now, place),
-            // There are pipes again when others have moved on: it is tried again at the next tick.
-            Err(error) if error.raw_os_error() == Some(nix::errno::Errno::EMFILE as i32) => {}
             Err(error) => self.end_by_reset(now, place, &error),
         }
     }
@@ -380,7 +389,7 @@ impl Proxy {
         let Some(relay) = self.forget(now, place) else { return };
         self.metrics.end(End::Complete, relay.read());
         for socket in [relay.user.socket, relay.server.socket] {
-            if self.draining {
+            if self.closing.len() < MOST_CLOSING && !is_acknowledged(&socket) {
                 self.closing.push(socket);
             } else {
                 legs::close(socket);
@@ -399,6 +408,7 @@ impl Proxy {
 
     fn forget(&mut self, now: Time, place: usize) -> Option<Relay> {
         let relay = self.relays.try_remove(place)?;
+        relay.give_up(&mut self.pipes);
         self.by_ends.remove(&relay.ends);
         self.rapid.close(now, relay.counted.flow);
         self.users.end(relay.user_number);
@@ -417,9 +427,16 @@ impl Proxy {
             self.tick(now)?;
         }
         if now >= self.housekeeping_at {
-            let interval = if self.draining { CLOSING } else { HOUSEKEEPING };
-            self.housekeeping_at = now + interval;
+            self.housekeeping_at = now + HOUSEKEEPING;
             self.keep_house(now);
+        }
+        if !self.closing.is_empty() && now >= self.closing_at {
+            self.closing_at = now + CLOSING;
+            for place in (0..self.closing.len()).rev() {
+                if is_acknowledged(&self.closing[place]) {
+                    legs::close(self.closing.swap_remove(place));
+                }
+            }
         }
         Ok(())
     }
@@ -435,7 +452,6 @@ impl Proxy {
     fn keep_house(&mut self, now: Time) {
         let expired = self.handshakes.expire(now);
         self.metrics.expired.inc_by(expired as u64);
-        self.closing.retain(|socket| !is_acknowledged(socket));
         self.metrics.handshakes.set(self.handshakes.len() as i64);
         self.metrics.backlog.set(self.rapid.backlog().get() as i64);
         let (mut all, mut known) = (0, 0);
@@ -483,17 +499,20 @@ impl Proxy {
                     // Who asked may have gone.
                     let _ = answer.send(Snapshot::of(self, now));
                 }
-                Command::Drain => self.drain(now),
+                Command::Answer(answer) => {
+                    // Who asked may have gone.
+                    let _ = answer.send(());
+                }
+                Command::Drain => self.drain(),
             }
         }
     }
 
-    fn drain(&mut self, now: Time) {
+    fn drain(&mut self) {
         if self.draining {
             return;
         }
         self.draining = true;
-        self.housekeeping_at = now;
         if let Err(error) = self.alive.end() {
             // It ends by itself, since it is not renewed any more.
             tracing::warn!(%error, "cannot tell nftables to let new connections pass; they will in a second");
@@ -534,13 +553,17 @@ pub(crate) fn now() -> Result<Time, ProxyError> {
     clock::now().map_err(ProxyError::system("read the clock"))
 }
 
-/// Allows this process as many descriptors as the system lets it have, and returns how many connections these are for.
-fn descriptors() -> Result<usize, ProxyError> {
+/// Allows this process as many descriptors as the system lets it have, and returns how many connections and pipes these are for.
+fn descriptors() -> Result<(usize, usize), ProxyError> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
         setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
             .map_err(ProxyError::system("raise the limit of open files"))?;
     }
     let open = maximum.unwrap_or(u64::from(u32::MAX)).saturating_sub(RESERVED);
-    Ok(usize::try_from(open * PARTS.0 / PARTS.1).unwrap_or(usize::MAX).max(1))
+    let connections = (open * PARTS.0 / PARTS.1).max(1);
+    // Two descriptors each. A process with so few that this is zero still has the reserve.
+    let pipes = (open.saturating_sub(2 * connections) / 2).max(2);
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX); // more than there can be
+    Ok((count(connections), count(pipes)))
 }

@@ -150,6 +150,14 @@ impl Relay {
         (self.down.read, self.up.read)
     }
 
+    /// Gives up the pipes that payload is stuck in: the connection has ended early.
+    pub fn give_up(&self, pipes: &mut Pipes) {
+        [&self.down, &self.up]
+            .iter()
+            .filter(|direction| direction.pipe.is_some())
+            .for_each(|_| pipes.forget());
+    }
+
     /// Bytes for the user that are in a pipe.
     pub fn stuck(&self) -> usize {
         self.down.stuck
@@ -202,8 +210,8 @@ impl Direction {
                 break Progress::Waits;
             } else if self.read >= until {
                 break Progress::Goes;
-            } else {
-                self.fill(from, pipes)?;
+            } else if !self.fill(from, pipes)? {
+                break Progress::Waits;
             }
         };
         // Only payload that is stuck keeps a pipe.
@@ -215,11 +223,15 @@ impl Direction {
         Ok(progress)
     }
 
-    /// Reads into the pipe, which is empty.
-    fn fill(&mut self, from: &mut Leg, pipes: &mut Pipes) -> io::Result<()> {
+    /// Reads into the pipe, which is empty; false if there is no pipe.
+    fn fill(&mut self, from: &mut Leg, pipes: &mut Pipes) -> io::Result<bool> {
         let pipe = match &mut self.pipe {
             Some(pipe) => pipe,
-            none => none.insert(pipes.take()?),
+            none => match pipes.take()? {
+                Some(pipe) => none.insert(pipe),
+                // There are pipes again when others have moved on; a tick tries again.
+                None => return Ok(false),
+            },
         };
         match splice(
             &from.socket,
@@ -238,7 +250,7 @@ impl Direction {
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Writes from the pipe; false if the receiver takes no more.

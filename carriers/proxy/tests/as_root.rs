@@ -230,6 +230,35 @@ fn connections_that_are_older_stay_and_a_drained_proxy_leaves_nothing() {
 }
 
 #[test]
+fn what_a_drained_proxy_still_has_for_a_slow_client_arrives() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let mut proxy = hosts.proxy("", "");
+    let mut stream = hosts
+        .at(Host::Client, || {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            socket.set_recv_buffer_size(1).unwrap(); // the kernel makes it its least, about 2 kB
+            socket.connect(&SocketAddr::new(SERVER[0], PORT).into()).unwrap();
+            TcpStream::from(socket)
+        })
+        .join()
+        .unwrap();
+    // Both ends have said all, and the proxy's socket holds it.
+    let wish = Wish::download(20_000);
+    stream.write_all(&wish.bytes()).unwrap();
+    until("the connection is split", || proxy.shown().connections == 1);
+    stream.shutdown(Shutdown::Write).unwrap();
+    until("the connection has ended in the proxy", || proxy.shown().connections == 0);
+    ask_drain(proxy.socket()).unwrap();
+    until("it drains", || proxy.shown().draining);
+    assert_eq!(receive(&mut stream, wish.seed, || ()).unwrap(), wish.down);
+    drop(stream);
+    assert!(proxy.ended());
+    assert_eq!(hosts.leavings(), "");
+}
+
+#[test]
 fn the_proxys_own_addresses_and_other_networks_are_no_servers() {
     let Some(_turn) = ready() else { return };
     let hosts = Hosts::new();
