@@ -8,10 +8,8 @@ use ranpace_proxy_options::{TcpInfo, set_window_clamp};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::error::ProxyError;
-use crate::proxy::{Proxy, now};
+use crate::proxy::{Proxy, TICK, now};
 
-/// Interval of ticks. Ours.
-pub(crate) const TICK: Span = Span::from_millis(1);
 /// Ticks take at most this part of the time: they come later when there is much to read. Ours.
 const PART: u64 = 10;
 

@@ -18,7 +18,6 @@ use slab::Slab;
 use socket2::Socket;
 
 use crate::alive::{Alive, CERTAIN, RENEWED};
-use crate::allocation::TICK;
 use crate::buffers::Buffers;
 use crate::config::Config;
 use crate::devices::Devices;
@@ -35,8 +34,10 @@ use crate::syn::Ends;
 use crate::users::Users;
 use snapshot::Snapshot;
 
-/// Events taken at a time.
+/// Events taken at a time. Ours.
 const EVENTS: usize = 512;
+/// Interval of ticks, at which counters are read and windows are set. Ours.
+pub(crate) const TICK: Span = Span::from_millis(1);
 /// Descriptors for all that is no connection. Ours.
 const RESERVED: u64 = 256;
 /// Of these parts of the descriptors, two are for legs of connections; what remains is for pipes. Ours.
