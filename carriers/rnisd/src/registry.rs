@@ -100,8 +100,9 @@ impl Registry {
         if let Some(known) = self.known(source, user) {
             return Some(known);
         }
-        let number = self.new_user()?;
-        self.set(source, user, number)?;
+        // A source whose number is refused must not use up those of the server.
+        let number = if is_allowed(user) { self.new_user()? } else { return None };
+        self.set(source, user, number);
         Some(number)
     }
 
@@ -109,12 +110,9 @@ impl Registry {
         *self.users.get(source)?.get(user as usize)?
     }
 
-    /// `None` if the source's number is beyond those that a source may use.
-    fn set(&mut self, source: usize, user: u32, number: u32) -> Option<()> {
+    /// Notes the server's number of a source's user, whose own number is [allowed](is_allowed).
+    fn set(&mut self, source: usize, user: u32, number: u32) {
         let place = user as usize;
-        if place >= MOST_USERS {
-            return None;
-        }
         if self.users.len() <= source {
             self.users.resize_with(source + 1, Vec::new);
         }
@@ -123,7 +121,6 @@ impl Registry {
             users.resize(place + 1, None);
         }
         users[place] = Some(number);
-        Some(())
     }
 
     fn new_user(&mut self) -> Option<u32> {
@@ -136,6 +133,9 @@ impl Registry {
 
     /// The number of a user with these identifiers.
     fn identify(&mut self, source: usize, user: &User) -> Option<u32> {
+        if !is_allowed(user.user) {
+            return None;
+        }
         let key = |id: &AssociateId| (id.id_type as u8, id.value.clone());
         let own = self.known(source, user.user);
         let by_id = user.ids.iter().find_map(|id| self.by_id.get(&key(id)).copied());
@@ -143,7 +143,7 @@ impl Registry {
             Some(known) => known,
             None => self.new_user()?,
         };
-        self.set(source, user.user, number)?;
+        self.set(source, user.user, number);
         // Identifiers that it no longer has may become another user's.
         let ids: Vec<(u8, String)> = user.ids.iter().map(key).collect();
         for id in self.ids.insert(number, ids.clone()).unwrap_or_default() {
@@ -153,5 +153,28 @@ impl Registry {
         }
         self.by_id.extend(ids.into_iter().map(|id| (id, number)));
         Some(number)
+    }
+}
+
+/// Whether a source may give a user this number.
+fn is_allowed(user: u32) -> bool {
+    (user as usize) < MOST_USERS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_a_source_may_not_use_take_none_of_the_servers() {
+        let mut registry = Registry::default();
+        let most = MOST_USERS as u32;
+        for number in most..2 * most + 1 {
+            assert_eq!(registry.user(0, number), None);
+        }
+        assert_eq!(registry.user(0, u32::MAX), None);
+        assert_eq!(registry.user(1, 0), Some(0));
+        assert_eq!(registry.user(0, most - 1), Some(1));
+        assert_eq!(registry.user(0, most - 1), Some(1), "known");
     }
 }
