@@ -33,9 +33,6 @@ impl Proxy {
         for place in &due {
             let Some(relay) = self.relays.get_mut(*place) else { continue };
             relay.moved = false;
-            if relay.waits_for_pipe() {
-                self.go(begun, *place);
-            }
             self.count(begun, *place);
         }
         self.rapid.on_deadline(begun);
@@ -60,7 +57,6 @@ impl Proxy {
         };
         let (read, _) = relay.read();
         let stuck = relay.stuck() as u64;
-        let waits_for_pipe = relay.waits_for_pipe();
         let counted = &mut relay.counted;
         let flow = counted.flow;
         let came = server.bytes_received.saturating_sub(counted.received);
@@ -85,11 +81,11 @@ impl Proxy {
             self.rapid.on_ran_rtt(now, flow, Span::from_micros(user.rtt.max(1).into()));
         }
         self.rapid.on_backlog(now, flow, Bytes::new(backlog));
-        let is_over = backlog == 0 && user.unacked == 0 && came == 0 && taken == 0 && !waits_for_pipe;
+        let is_over = backlog == 0 && user.unacked == 0 && came == 0 && taken == 0;
         if is_over {
             return;
         }
-        if changes || waits_for_pipe {
+        if changes {
             self.mark_moved(place);
         } else if let Some(relay) = self.relays.get_mut(place).filter(|relay| !relay.resting) {
             relay.resting = true;

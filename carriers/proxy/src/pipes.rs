@@ -19,7 +19,10 @@ pub struct Pipe {
     pub into: OwnedFd,
 }
 
-/// Empty pipes.
+/// Bytes that are copied at a time. Ours.
+const COPIED: usize = 64 << 10;
+
+/// Empty pipes, and a buffer for those who get none.
 #[derive(Debug)]
 pub struct Pipes {
     size: usize,
@@ -27,12 +30,14 @@ pub struct Pipes {
     /// Pipes that are in use, and their largest number.
     used: usize,
     most: usize,
+    /// Where payload is copied through while all pipes are in use. Its content is nobody's.
+    pub copy: Box<[u8]>,
 }
 
 impl Pipes {
     /// At most `most` pipes that take `size` bytes each.
     pub fn new(size: usize, most: usize) -> Self {
-        Self { size, free: Vec::new(), used: 0, most }
+        Self { size, free: Vec::new(), used: 0, most, copy: vec![0; COPIED].into() }
     }
 
     /// Bytes that a pipe takes.

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use ranpace_pep::rapid::FlowId;
 use ranpace_units::{Bytes, Rate, Span, Time};
 use rustix::io::Errno;
-use rustix::net::Shutdown;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send};
 use rustix::pipe::{SpliceFlags, splice};
 
 use crate::pipes::{Pipe, Pipes};
@@ -163,13 +163,6 @@ impl Relay {
         self.down.stuck
     }
 
-    /// Whether something waits to be read, and there was no pipe for it.
-    pub fn waits_for_pipe(&self) -> bool {
-        let waits =
-            |direction: &Direction, from: &Leg| from.readable && direction.stuck == 0 && !direction.ended;
-        !self.queued && (waits(&self.down, &self.server) || waits(&self.up, &self.user))
-    }
-
     /// Moves what can be moved, at most a pipe's content at a time.
     ///
     /// # Errors
@@ -211,7 +204,8 @@ impl Direction {
             } else if self.read >= until {
                 break Progress::Goes;
             } else if !self.fill(from, pipes)? {
-                break Progress::Waits;
+                // Connections whose readers stall may have all the pipes.
+                self.copy(from, to, &mut pipes.copy)?;
             }
         };
         // Only payload that is stuck keeps a pipe.
@@ -229,7 +223,6 @@ impl Direction {
             Some(pipe) => pipe,
             none => match pipes.take()? {
                 Some(pipe) => none.insert(pipe),
-                // There are pipes again when others have moved on; a tick tries again.
                 None => return Ok(false),
             },
         };
@@ -251,6 +244,43 @@ impl Direction {
             Err(error) => return Err(error.into()),
         }
         Ok(true)
+    }
+
+    /// Moves payload without a pipe. What the receiver does not take stays in the sender's socket, so that nothing is stuck.
+    fn copy(&mut self, from: &mut Leg, to: &mut Leg, buffer: &mut [u8]) -> io::Result<()> {
+        let there = match recv(&from.socket, &mut *buffer, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, bytes)) => bytes,
+            Err(Errno::AGAIN) => {
+                from.readable = false;
+                return Ok(());
+            }
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if there == 0 {
+            self.ended = true;
+            return Ok(());
+        }
+        let mut taken = match send(&to.socket, &buffer[..there], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(bytes) => bytes,
+            Err(Errno::AGAIN) => {
+                to.writable = false;
+                return Ok(());
+            }
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        self.read += taken as u64;
+        // TCP drops what it is asked for with this flag, instead of copying it once more.
+        while taken > 0 {
+            match recv(&from.socket, &mut buffer[..taken], RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok((_, bytes)) => taken -= bytes,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Writes from the pipe; false if the receiver takes no more.

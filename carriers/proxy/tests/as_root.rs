@@ -230,6 +230,28 @@ fn connections_that_are_older_stay_and_a_drained_proxy_leaves_nothing() {
 }
 
 #[test]
+fn readers_that_stall_do_not_take_all_pipes_from_others() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    // 144 more than the reserve: 67 connections, and 5 pipes.
+    let proxy = hosts.proxy_under(&["prlimit", "--nofile=400:400"], "", "");
+    assert_eq!(proxy.shown().most_connections, 67);
+    let stalled: Vec<TcpStream> = (0..20).map(|_| hosts.ask(Wish::download(50_000_000)).unwrap()).collect();
+    until("all readers have stalled", || {
+        let shown = proxy.shown();
+        shown.flows.len() == 20 && shown.flows.iter().all(|flow| flow.backlog_bytes > 200_000)
+    });
+    let wish = Wish { up: 1_000_000, ..Wish::download(3_000_000) };
+    let mut stream = hosts.ask(wish).unwrap();
+    send(&mut stream, wish.up, !wish.seed).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(receive(&mut stream, wish.seed, || ()).unwrap(), wish.down);
+    drop(stalled);
+    until("all connections have ended", || proxy.shown().connections == 0);
+}
+
+#[test]
 fn what_a_drained_proxy_still_has_for_a_slow_client_arrives() {
     let Some(_turn) = ready() else { return };
     let hosts = Hosts::new();

@@ -35,7 +35,7 @@ pub fn ready() -> Option<MutexGuard<'static, ()>> {
     let missing = if !nix::unistd::geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
         Some("root and /dev/net/tun")
     } else {
-        ["ip", "nft"].into_iter().find(|program| !is_there(program))
+        ["ip", "nft", "ss", "prlimit"].into_iter().find(|program| !is_there(program))
     };
     if let Some(missing) = missing {
         assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "needs {missing}");
@@ -162,6 +162,11 @@ impl Hosts {
 
     /// Starts a proxy with these lines in its configuration, first keys and then tables, and waits until it splits connections.
     pub fn proxy(&self, keys: &str, tables: &str) -> ProxyProcess {
+        self.proxy_under(&[], keys, tables)
+    }
+
+    /// The same, as the argument of a command, such as one that sets limits.
+    pub fn proxy_under(&self, command: &[&str], keys: &str, tables: &str) -> ProxyProcess {
         let (config, socket) = (self.folder.path().join("proxy.toml"), self.folder.path().join("proxy.sock"));
         let text = format!(
             "name = \"test\"\n{keys}\n[[clients]]\ninterface = \"users\"\nnetworks = [\"10.91.1.0/24\", \"fd91:1::/64\"]\nports = [\"5000-5999\"]\n\
@@ -170,6 +175,7 @@ impl Hosts {
         fs::write(&config, text).unwrap();
         let child = Command::new("ip")
             .args(["netns", "exec", &self.name(Host::Proxy)])
+            .args(command)
             .arg(std::env::current_exe().unwrap())
             .args(["proxy_process", "--exact", "--ignored", "--nocapture"])
             .env(CONFIG, &config)
