@@ -134,3 +134,41 @@ impl Handshakes {
         over.iter().filter_map(|place| self.remove(*place)).count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+
+    use super::*;
+
+    #[test]
+    fn handshakes_that_nobody_goes_on_with_are_forgotten_each_in_its_time() {
+        let descriptor = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        let held = |released| State::Exact { syn: Box::default(), number: 1, released };
+        let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+        for (state, seconds) in [(held(false), 8), (held(true), 15), (State::Accepted(descriptor()), 130)] {
+            let ends =
+                Ends { client: "10.0.0.2:4000".parse().unwrap(), server: "192.0.2.1:443".parse().unwrap() };
+            let mut handshakes = Handshakes::default();
+            handshakes.insert(Handshake { ends, server: descriptor(), state, since: at(0) });
+            assert_eq!((handshakes.expire(at(seconds)), handshakes.of_client(ends.client.ip())), (0, 1));
+            assert_eq!((handshakes.expire(at(seconds + 1)), handshakes.of_client(ends.client.ip())), (1, 0));
+            assert_eq!((handshakes.find(&ends), handshakes.len()), (None, 0), "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn connections_that_pass_are_remembered_for_a_minute_and_not_without_end() {
+        let ends = |port| Ends { client: ([10, 0, 0, 2], port).into(), server: ([192, 0, 2, 1], 443).into() };
+        let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+        let mut handshakes = Handshakes::default();
+        for port in 0..=u16::MAX {
+            handshakes.mark_passing(ends(port), at(0));
+        }
+        assert!(handshakes.is_passing(&ends(0), at(59)) && !handshakes.is_passing(&ends(0), at(60)));
+        assert!(!handshakes.is_passing(&ends(u16::MAX), at(0)), "there was no more room");
+        handshakes.expire(at(60));
+        handshakes.mark_passing(ends(u16::MAX), at(60));
+        assert!(handshakes.is_passing(&ends(u16::MAX), at(61)));
+    }
+}
