@@ -20,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 21] = [
+pub const TARGETS: [(&str, Target); 22] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -42,6 +42,7 @@ pub const TARGETS: [(&str, Target); 21] = [
     ("hint_lines", hint_lines),
     ("packet", packet),
     ("tap", tap),
+    ("syn", syn),
 ];
 
 /// Datagrams of radio information, each behind its length in a byte: each is read or refused, what was read is written as it was,
@@ -796,5 +797,28 @@ pub fn pep(data: &[u8]) {
                 }
             }
         }
+    }
+}
+
+/// A packet that the proxy holds: what is read of it stands in the packet, and a SYN that is cut before its options' end is none.
+pub fn syn(data: &[u8]) {
+    use ranpace_proxy::syn::Syn;
+    let Some(syn) = Syn::parse(data) else { return };
+    let holds = |bytes: &[u8]| data.windows(bytes.len()).any(|part| part == bytes);
+    assert_eq!(syn.ends.client.is_ipv4(), syn.ends.server.is_ipv4());
+    for end in [syn.ends.client, syn.ends.server] {
+        match end.ip() {
+            std::net::IpAddr::V4(ip) => assert!(data[0] >> 4 == 4 && holds(&ip.octets())),
+            std::net::IpAddr::V6(ip) => assert!(data[0] >> 4 == 6 && holds(&ip.octets())),
+        }
+        assert!(holds(&end.port().to_be_bytes()));
+    }
+    assert!(holds(&syn.number.to_be_bytes()));
+    if let Some(mss) = syn.mss {
+        let [high, low] = mss.to_be_bytes();
+        assert!(holds(&[2, 4, high, low]));
+    }
+    for length in 0..data.len().min(40) {
+        assert_eq!(Syn::parse(&data[..length]), None, "cut at {length}");
     }
 }

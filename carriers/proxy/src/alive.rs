@@ -9,11 +9,17 @@ use ranpace_units::Span;
 
 use crate::rules::{ALIVE, nft_name};
 
-/// Time after which the element expires. Ours.
-pub const EXPIRES: Span = Span::SECOND;
-/// Interval of renewals. Ours.
-pub const RENEWED: Span = Span::from_millis(300);
+/// Time after which the element expires. It is well below the second after which a client repeats its first SYN (RFC 6298), so that
+/// the repetition of a SYN that a hung proxy holds passes. Ours.
+const EXPIRES: Span = Span::from_millis(600);
+/// Interval of renewals: three may be late. Ours.
+pub const RENEWED: Span = Span::from_millis(150);
+/// Time after a renewal in which the element is certainly there: less than [`EXPIRES`] by what the kernel may take to apply the
+/// renewal. A SYN that was held longer may have been repeated and forwarded. Ours.
+pub const CERTAIN: Span = Span::from_millis(500);
 
+// linux/netlink.h: `NLMSG_ERROR`.
+const ERROR: u16 = 2;
 // linux/netfilter/nfnetlink.h and nf_tables.h.
 const BATCH_BEGIN: u16 = 16;
 const BATCH_END: u16 = 17;
@@ -94,11 +100,16 @@ impl Alive {
         message(&mut batch, kind, REQUEST | ACKNOWLEDGE | flags, (INET, 0), &body);
         message(&mut batch, BATCH_END, REQUEST, (0, NFTABLES), &[]);
         self.socket.send(&batch, 0)?;
-        let mut answer = vec![0; 4096];
+        let mut answer = [0; 4096];
         let size = self.socket.recv(&mut &mut answer[..], 0)?;
-        // The header of 16 bytes, and then the number of the error, negative; 0 in an acknowledgement.
-        let code = answer.get(16..20).filter(|_| size >= 20).and_then(|bytes| bytes.try_into().ok());
-        match code.map_or(0, i32::from_ne_bytes) {
+        // A header of 16 bytes, with the type at 4, and then the number of the error, negative; 0 in an acknowledgement.
+        if size < 20 || u16::from_ne_bytes([answer[4], answer[5]]) != ERROR {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "expected an acknowledgement of nfnetlink",
+            ));
+        }
+        match i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]) {
             0 => Ok(()),
             code => Err(io::Error::from_raw_os_error(-code)),
         }

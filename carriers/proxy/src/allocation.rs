@@ -8,41 +8,40 @@ use ranpace_proxy_options::{TcpInfo, set_window_clamp};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::error::ProxyError;
-use crate::proxy::{Proxy, now};
+use crate::proxy::{Proxy, TICK, now};
 
-/// Interval of ticks. Ours.
-const TICK: Span = Span::from_millis(1);
 /// Ticks take at most this part of the time: they come later when there is much to read. Ours.
 const PART: u64 = 10;
 
-/// Least RTT to a server that the allocator is told. A window for less than a few ticks would be below two segments, which is the
-/// least window, and the rate that follows from it above the user's capacity. What a nearer server sends too early waits in the
-/// proxy, where it counts against the window. Ours.
-const LEAST_RTT: Span = Span::from_millis(10);
-
-/// The RTT to a server, as the allocator is told.
-pub(crate) fn server_rtt(info: &TcpInfo) -> Span {
-    Span::from_micros(info.rtt.into()).max(LEAST_RTT)
-}
+/// A connection whose counters have not changed for this time is read at this interval, rather than at each tick: a thousand readers
+/// that stall would otherwise make ticks late for all others. Ours.
+pub(crate) const REST: Span = Span::from_millis(100);
 
 impl Proxy {
     /// Reads the counters of what has moved, and applies what follows.
     pub(crate) fn tick(&mut self, begun: Time) -> Result<(), ProxyError> {
-        let moved = std::mem::take(&mut self.moved);
-        for place in &moved {
+        if begun >= self.rest_until {
+            self.rest_until = begun + REST;
+            while let Some(place) = self.resting.pop() {
+                let Some(relay) = self.relays.get_mut(place) else { continue };
+                relay.resting = false;
+                self.mark_moved(place);
+            }
+        }
+        // What moves meanwhile is read at the next tick.
+        let mut due = std::mem::replace(&mut self.moved, std::mem::take(&mut self.spare));
+        for place in &due {
             let Some(relay) = self.relays.get_mut(*place) else { continue };
             relay.moved = false;
-            if relay.waits_for_pipe() {
-                self.go(begun, *place);
-            }
             self.count(begun, *place);
         }
         self.rapid.on_deadline(begun);
         self.apply_changes();
         // What was set for others may have changed what there is for these.
-        for place in moved {
+        for place in due.drain(..) {
             self.apply_window(place);
         }
+        self.spare = due;
         let took = now()?.since(begun);
         self.tick_at = begun + TICK.max(took * PART);
         Ok(())
@@ -66,20 +65,39 @@ impl Proxy {
         (counted.received, counted.server_acked, counted.user_acked) =
             (server.bytes_received, server.bytes_acked, user.bytes_acked);
         let backlog = server.bytes_received.saturating_sub(read) + stuck + u64::from(user.unsent);
+        counted.server_rtt = Span::from_micros(server.rtt.into());
+        if came > 0 || taken > 0 || backlog != counted.backlog {
+            counted.changed_at = now;
+        }
+        counted.backlog = backlog;
+        let changes = now < counted.changed_at + REST;
+        let server_rtt = counted.server_rtt;
         self.rapid.on_wan_data(now, flow, Bytes::new(came));
         if asked && server.rtt > 0 {
-            self.rapid.on_wan_rtt(now, flow, server_rtt(&server));
+            self.rapid.on_wan_rtt(now, flow, server_rtt);
         }
         if taken > 0 {
             self.rapid.on_ran_acked(flow, Bytes::new(taken));
             self.rapid.on_ran_rtt(now, flow, Span::from_micros(user.rtt.max(1).into()));
         }
         self.rapid.on_backlog(now, flow, Bytes::new(backlog));
-        let goes_on = came > 0 || taken > 0 || backlog > 0 || user.unacked > 0 || relay.waits_for_pipe();
-        if goes_on && !relay.moved {
-            relay.moved = true;
-            self.moved.push(place);
+        let is_over = backlog == 0 && user.unacked == 0 && came == 0 && taken == 0;
+        if is_over {
+            return;
         }
+        if changes {
+            self.mark_moved(place);
+        } else if let Some(relay) = self.relays.get_mut(place).filter(|relay| !relay.resting) {
+            relay.resting = true;
+            self.resting.push(place);
+        }
+    }
+
+    /// The counters of this connection are read at the next tick.
+    pub(crate) fn mark_moved(&mut self, place: usize) {
+        let Some(relay) = self.relays.get_mut(place).filter(|relay| !relay.moved) else { return };
+        relay.moved = true;
+        self.moved.push(place);
     }
 
     /// Applies all decisions that have changed.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -26,6 +27,9 @@ use crate::error::ProxyError;
 use crate::metrics::Metrics;
 use crate::proxy::{Asker, Command};
 use crate::snapshot::Snapshot;
+
+/// A proxy that does not answer for this time hangs. Ours.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What answers are made of.
 #[derive(Clone)]
@@ -128,11 +132,10 @@ async fn snapshot(shared: &Shared) -> Option<Snapshot> {
 
 async fn show(State(shared): State<Shared>) -> Response {
     match snapshot(&shared).await {
-        // Numbers and texts can always be written.
-        Some(snapshot) => {
-            ([(CONTENT_TYPE, "application/json")], serde_json::to_string(&snapshot).unwrap_or_default())
-                .into_response()
-        }
+        Some(snapshot) => match serde_json::to_string(&snapshot) {
+            Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+        },
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
@@ -148,15 +151,17 @@ async fn show_metrics(State(shared): State<Shared>) -> Response {
 
 /// The thread of the proxy answers.
 async fn health(State(shared): State<Shared>) -> StatusCode {
-    let answered = tokio::time::timeout(std::time::Duration::from_secs(1), snapshot(&shared)).await;
-    if matches!(answered, Ok(Some(_))) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+    let (answer, answered) = oneshot::channel();
+    shared.asker.ask(Command::Answer(answer));
+    let answered = tokio::time::timeout(Duration::from_secs(1), answered).await;
+    if matches!(answered, Ok(Ok(()))) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }
 
 /// Asks the proxy at this socket what it does.
 ///
 /// # Errors
 ///
-/// None is there, or it does not answer.
+/// None is there, or it does not answer within five seconds.
 pub fn ask_snapshot(socket: &Path) -> Result<Snapshot, ProxyError> {
     let body = ask(socket, Method::GET, "/show")?;
     serde_json::from_slice(&body).map_err(|error| {
@@ -168,7 +173,7 @@ pub fn ask_snapshot(socket: &Path) -> Result<Snapshot, ProxyError> {
 ///
 /// # Errors
 ///
-/// None is there, or it does not answer.
+/// None is there, or it does not answer within five seconds.
 pub fn ask_drain(socket: &Path) -> Result<(), ProxyError> {
     ask(socket, Method::POST, "/drain").map(drop)
 }
@@ -178,7 +183,7 @@ fn ask(socket: &Path, method: Method, path: &str) -> Result<Bytes, ProxyError> {
         command: format!("{method} {path} at {}", socket.display()),
         reason,
     };
-    runtime()?.block_on(async {
+    let answer = async {
         let stream = UnixStream::connect(socket).await;
         let stream = stream.map_err(|error| ProxyError::NotRunning { socket: socket.to_owned(), error })?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
@@ -194,5 +199,9 @@ fn ask(socket: &Path, method: Method, path: &str) -> Result<Bytes, ProxyError> {
         let status = answer.status();
         let body = answer.into_body().collect().await.map_err(|error| failed(error.to_string()))?.to_bytes();
         if status.is_success() { Ok(body) } else { Err(failed(format!("the proxy answered {status}"))) }
+    };
+    runtime()?.block_on(async {
+        let is_late = |_| failed(format!("no answer for {} s: the proxy hangs", PATIENCE.as_secs()));
+        tokio::time::timeout(PATIENCE, answer).await.map_err(is_late)?
     })
 }

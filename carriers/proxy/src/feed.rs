@@ -149,20 +149,26 @@ impl Pass {
             let Some(first) = own.next() else { continue };
             addresses.extend(own.map(|other| (other, first)));
         }
-        if addresses != self.addresses {
-            self.addresses.clone_from(&addresses);
-            self.tell(News::Addresses(addresses));
+        // What a proxy that is late has not taken is told again.
+        if addresses != self.addresses && self.tell(News::Addresses(addresses.clone())) {
+            self.addresses = addresses;
         }
     }
 
-    fn tell(&self, news: News) {
+    /// Tells the proxy; false if it has not taken earlier news yet.
+    fn tell(&self, news: News) -> bool {
         match self.sender.try_send(news) {
-            // The proxy ends.
-            Err(TrySendError::Disconnected(_)) => self.stop.store(true, Ordering::Relaxed),
-            // A full queue has woken it already.
-            Ok(()) | Err(TrySendError::Full(_)) => {
+            Ok(()) => {
                 // The counter of an eventfd is never full here: it is read whenever it is not zero.
                 let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+                true
+            }
+            // It was woken by what fills the queue.
+            Err(TrySendError::Full(_)) => false,
+            Err(TrySendError::Disconnected(_)) => {
+                // The proxy ends.
+                self.stop.store(true, Ordering::Relaxed);
+                false
             }
         }
     }

@@ -9,14 +9,17 @@ use slab::Slab;
 
 use crate::syn::Ends;
 
-/// A server that does not answer is forgotten after this time: Linux' own (`tcp_syn_retries`).
+/// A server that does not answer a held SYN is forgotten after this time. A client that still waits has repeated its SYN by then, also
+/// if one repetition was lost (after 1, 3 and 7 s: RFC 6298), and repetitions pass; so this one has given up, or is a flood. Ours.
+const HELD: Span = Span::from_secs(8);
+/// A server that does not answer for a client that was accepted first is forgotten after this time: Linux' own (`tcp_syn_retries`).
 const ASKING: Span = Span::from_secs(130);
 /// A client that does not complete its handshake is forgotten after this time. Ours.
 const ANSWERING: Span = Span::from_secs(15);
 /// After a SYN of a connection has passed, further ones of it pass for this time. Ours.
 const PASSING: Span = Span::from_secs(60);
-/// Most connections that are remembered as passing. Ours.
-const MOST_PASSING: usize = 4096;
+/// Most connections that are remembered as passing: some 2 MB. Ours.
+const MOST_PASSING: usize = 16_384;
 
 /// What a handshake waits for.
 #[derive(Debug)]
@@ -51,7 +54,8 @@ impl Handshake {
     fn is_over(&self, now: Time) -> bool {
         let limit = match self.state {
             State::Exact { released: true, .. } => ANSWERING,
-            _ => ASKING,
+            State::Exact { .. } => HELD,
+            State::Accepted(_) => ASKING,
         };
         now > self.since + limit
     }
@@ -82,11 +86,8 @@ impl Handshakes {
         self.passing.get(ends).is_some_and(|until| *until > now)
     }
 
-    /// Further SYNs of this connection pass.
+    /// Further SYNs of this connection pass, unless too many connections are remembered already: [`Self::expire`] makes room.
     pub fn mark_passing(&mut self, ends: Ends, now: Time) {
-        if self.passing.len() >= MOST_PASSING {
-            self.passing.retain(|_, until| *until > now);
-        }
         if self.passing.len() < MOST_PASSING {
             self.passing.insert(ends, now + PASSING);
         }
@@ -131,5 +132,43 @@ impl Handshakes {
         let over: Vec<usize> =
             self.entries.iter().filter(|(_, one)| one.is_over(now)).map(|(place, _)| place).collect();
         over.iter().filter_map(|place| self.remove(*place)).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+
+    use super::*;
+
+    #[test]
+    fn handshakes_that_nobody_goes_on_with_are_forgotten_each_in_its_time() {
+        let descriptor = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        let held = |released| State::Exact { syn: Box::default(), number: 1, released };
+        let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+        for (state, seconds) in [(held(false), 8), (held(true), 15), (State::Accepted(descriptor()), 130)] {
+            let ends =
+                Ends { client: "10.0.0.2:4000".parse().unwrap(), server: "192.0.2.1:443".parse().unwrap() };
+            let mut handshakes = Handshakes::default();
+            handshakes.insert(Handshake { ends, server: descriptor(), state, since: at(0) });
+            assert_eq!((handshakes.expire(at(seconds)), handshakes.of_client(ends.client.ip())), (0, 1));
+            assert_eq!((handshakes.expire(at(seconds + 1)), handshakes.of_client(ends.client.ip())), (1, 0));
+            assert_eq!((handshakes.find(&ends), handshakes.len()), (None, 0), "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn connections_that_pass_are_remembered_for_a_minute_and_not_without_end() {
+        let ends = |port| Ends { client: ([10, 0, 0, 2], port).into(), server: ([192, 0, 2, 1], 443).into() };
+        let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+        let mut handshakes = Handshakes::default();
+        for port in 0..=u16::MAX {
+            handshakes.mark_passing(ends(port), at(0));
+        }
+        assert!(handshakes.is_passing(&ends(0), at(59)) && !handshakes.is_passing(&ends(0), at(60)));
+        assert!(!handshakes.is_passing(&ends(u16::MAX), at(0)), "there was no more room");
+        handshakes.expire(at(60));
+        handshakes.mark_passing(ends(u16::MAX), at(60));
+        assert!(handshakes.is_passing(&ends(u16::MAX), at(61)));
     }
 }

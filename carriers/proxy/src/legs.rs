@@ -7,28 +7,26 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
-use ranpace_units::Bytes;
+use ranpace_rnisd::clock;
+use ranpace_units::Time;
 use rustix::net::{SocketFlags, acceptfrom_with, getsockname};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
+use crate::buffers::Buffers;
 use crate::config::Config;
 use crate::error::ProxyError;
-use crate::pipes::piece;
 use crate::syn::{Ends, Syn};
 
 /// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
-/// Unsent payload that a socket holds for its peer, in bytes: more stays in the proxy, where it is counted. Ours.
-const UNSENT: usize = 128 << 10;
 /// A silent peer is asked for a sign of life after this time, so that connections of devices that have vanished end. Ours.
 const KEEPALIVE: Duration = Duration::from_secs(600);
 
 /// Both listeners, for IPv4 and IPv6; the latter only where the kernel has it.
-pub fn listeners(config: &Config, congestion: &str) -> Result<Vec<Socket>, ProxyError> {
+pub fn listeners(config: &Config, buffers: &Buffers, congestion: &str) -> Result<Vec<Socket>, ProxyError> {
     let listener = |address: IpAddr| {
         let what = format!("listen on port {} for redirected connections", config.port);
-        listen(SocketAddr::new(address, config.port), config.limits.flow_buffer, congestion)
-            .map_err(ProxyError::system(what))
+        listen(SocketAddr::new(address, config.port), buffers, congestion).map_err(ProxyError::system(what))
     };
     let mut found = vec![listener(Ipv4Addr::UNSPECIFIED.into())?];
     match listener(Ipv6Addr::UNSPECIFIED.into()) {
@@ -40,8 +38,8 @@ pub fn listeners(config: &Config, congestion: &str) -> Result<Vec<Socket>, Proxy
 }
 
 /// Sockets that it accepts inherit its options.
-fn listen(address: SocketAddr, buffer: Bytes, congestion: &str) -> io::Result<Socket> {
-    let socket = transparent(address.ip(), buffer)?;
+fn listen(address: SocketAddr, buffers: &Buffers, congestion: &str) -> io::Result<Socket> {
+    let socket = transparent(address.ip(), buffers)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
@@ -51,8 +49,8 @@ fn listen(address: SocketAddr, buffer: Bytes, congestion: &str) -> io::Result<So
     Ok(socket)
 }
 
-/// A socket that may have any address as its own, and that a killed process resets.
-fn transparent(family: IpAddr, buffer: Bytes) -> io::Result<Socket> {
+/// A socket that may have any address as its own, that a killed process resets, and that holds no more than its buffers.
+fn transparent(family: IpAddr, buffers: &Buffers) -> io::Result<Socket> {
     let domain = if family.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     match family {
@@ -62,7 +60,9 @@ fn transparent(family: IpAddr, buffer: Bytes) -> io::Result<Socket> {
     socket.set_reuse_address(true)?;
     socket.set_linger(Some(Duration::ZERO))?;
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_notsent_lowat(piece(buffer, UNSENT) as u32)?; // at most `UNSENT`
+    // Set before the connection begins, since the scale of windows follows from it. The kernel doubles the value for its overhead.
+    setsockopt(&socket, sockopt::RcvBufForce, &(buffers.receive / 2))?;
+    socket.set_tcp_notsent_lowat(buffers.unsent as u32)?; // at most 128 KiB
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
     Ok(socket)
 }
@@ -92,34 +92,49 @@ pub struct ServerLeg {
     pub has_port: bool,
 }
 
-/// Begins to connect to the server in the client's name.
+/// Begins to connect to the server in the client's name, at the latest at `until`.
 ///
 /// # Errors
 ///
-/// The system refuses at once: no route, or too many open files.
-pub fn connect(ends: &Ends, syn: Option<&Syn>, buffer: Bytes) -> io::Result<ServerLeg> {
-    match connect_from(ends, ends.client.port(), syn, buffer) {
+/// The system refuses at once: no route, or too many open files. [`io::ErrorKind::TimedOut`]: it is later than `until`.
+pub fn connect(
+    ends: &Ends,
+    syn: Option<&Syn>,
+    buffers: &Buffers,
+    until: Option<Time>,
+) -> io::Result<ServerLeg> {
+    match connect_from(ends, ends.client.port(), syn, buffers, until) {
         Err(error)
             if [Errno::EADDRINUSE, Errno::EADDRNOTAVAIL]
                 .map(|code| Some(code as i32))
                 .contains(&error.raw_os_error()) =>
         {
-            let socket = connect_from(ends, 0, syn, buffer)?;
+            let socket = connect_from(ends, 0, syn, buffers, until)?;
             Ok(ServerLeg { socket, has_port: false })
         }
         socket => Ok(ServerLeg { socket: socket?, has_port: true }),
     }
 }
 
-fn connect_from(ends: &Ends, port: u16, syn: Option<&Syn>, buffer: Bytes) -> io::Result<OwnedFd> {
-    let socket = transparent(ends.client.ip(), buffer)?;
-    // Before the connection begins, because it sets the scale of windows. The kernel doubles it for its own overhead.
-    setsockopt(&socket, sockopt::RcvBufForce, &(buffer.get() as usize))?;
+fn connect_from(
+    ends: &Ends,
+    port: u16,
+    syn: Option<&Syn>,
+    buffers: &Buffers,
+    until: Option<Time>,
+) -> io::Result<OwnedFd> {
+    let socket = transparent(ends.client.ip(), buffers)?;
     if let Some(mss) = syn.and_then(|syn| syn.mss) {
         // The client's path may take less than the proxy's own devices. What the kernel does not accept is unusual, and not copied.
         let _ = socket.set_tcp_mss(mss.into());
     }
     socket.bind(&SocketAddr::new(ends.client.ip(), port).into())?;
+    // Looked at last: a process that was stopped before this line may be late by any time.
+    if let Some(until) = until
+        && clock::now()? > until
+    {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
     match socket.connect(&ends.server.into()) {
         Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => Ok(socket.into()),
         done => done.map(|()| socket.into()),

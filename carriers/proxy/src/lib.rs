@@ -13,6 +13,7 @@
 
 mod alive;
 mod allocation;
+mod buffers;
 pub mod config;
 pub mod control;
 mod devices;
@@ -27,7 +28,7 @@ pub mod proxy;
 mod relay;
 mod rules;
 mod sender;
-mod syn;
+pub mod syn;
 mod system;
 mod users;
 

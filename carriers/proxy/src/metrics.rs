@@ -30,7 +30,7 @@ pub enum Passed {
     Limit,
     /// The server refuses, or is not reached: the client is to see that itself.
     Refused,
-    /// The server had not answered when the client asked again.
+    /// The server had not answered when the client had repeated its SYN for more than a second.
     Silent,
     /// It came back to the proxy.
     Loop,

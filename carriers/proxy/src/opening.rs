@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use ranpace_proxy_options::TcpInfo;
-use ranpace_units::{Bytes, Time};
+use ranpace_units::{Bytes, Span, Time};
 use rustix::event::epoll::{self, EventFlags};
 
-use crate::allocation::server_rtt;
+use crate::alive::CERTAIN;
 use crate::config;
 use crate::handshakes::{Handshake, State};
 use crate::legs;
@@ -18,6 +18,10 @@ use crate::proxy::{Proxy, Token};
 use crate::relay::{Counted, Leg, Relay, Side};
 use crate::syn::{Ends, Syn};
 
+/// A SYN is held at least this long for a server that does not answer. Its first repetition, after a second (RFC 6298), changes
+/// nothing: a server may be slow, and one SYN of the proxy may be lost. The next one passes: after 2 s for Linux' linear timeouts, or
+/// 3 s. Ours.
+const HOLD: Span = Span::from_millis(1_500);
 /// Held SYNs and accepted connections that are taken at a time. Ours.
 const AT_ONCE: usize = 256;
 /// Room for a held packet.
@@ -30,20 +34,31 @@ impl Proxy {
         for _ in 0..AT_ONCE {
             let Some(length) = self.devices.held(&mut buffer)? else { break };
             let packet = &buffer[..length];
-            let Some(syn) = Syn::parse(packet) else { continue };
-            self.on_syn(now, &syn, packet);
+            // What else comes are the kernel's own announcements, and SYNs that no receiver could read.
+            if let Some(syn) = Syn::parse(packet) {
+                self.on_syn(now, &syn, packet);
+            }
         }
         Ok(())
     }
 
-    /// SYNs that were held while the proxy was asleep are dropped: their clients have repeated them by now, and these may have passed.
-    pub(crate) fn discard_held(&mut self) {
+    /// SYNs that were held while the proxy was asleep pass.
+    pub(crate) fn pass_held(&mut self, now: Time) -> io::Result<()> {
         let mut buffer = [0; PACKET];
-        while let Ok(Some(length)) = self.devices.held(&mut buffer) {
-            if Syn::parse(&buffer[..length]).is_some() {
-                self.metrics.pass(Passed::Late);
+        while let Some(length) = self.devices.held(&mut buffer)? {
+            let packet = &buffer[..length];
+            if let Some(syn) = Syn::parse(packet) {
+                self.pass_late(now, &syn, packet);
             }
         }
+        Ok(())
+    }
+
+    /// Its repetition may have passed already. Connecting would then disturb that connection of the same ends, but the server
+    /// takes one more SYN of the same number for a packet that was late on its way.
+    fn pass_late(&mut self, now: Time, syn: &Syn, packet: &[u8]) {
+        self.handshakes.mark_passing(syn.ends, now);
+        self.pass(packet, Passed::Late);
     }
 
     fn on_syn(&mut self, now: Time, syn: &Syn, packet: &[u8]) {
@@ -57,11 +72,12 @@ impl Proxy {
         } else if self.is_full(syn.ends.client.ip()) {
             self.pass(packet, Passed::Limit);
         } else {
-            match legs::connect(&syn.ends, Some(syn), self.config.limits.flow_buffer) {
+            match legs::connect(&syn.ends, Some(syn), &self.buffers, Some(self.renewed_at + CERTAIN)) {
                 Ok(leg) => {
                     let state = State::Exact { syn: packet.into(), number: syn.number, released: false };
                     self.begin(now, syn.ends, leg, state);
                 }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => self.pass_late(now, syn, packet),
                 Err(error) => {
                     tracing::debug!(server = %syn.ends.server, %error, "the server is not reached; the client may see for itself");
                     self.pass(packet, Passed::Refused);
@@ -82,9 +98,10 @@ impl Proxy {
                 self.pass(packet, Passed::Loop);
             }
             State::Exact { released: true, .. } => self.release(packet),
+            State::Exact { .. } if now < handshake.since + HOLD => {}
             State::Exact { .. } => {
-                // Whether the server is slow, silent, or not on its network (which the kernel tells the client, not the proxy): the
-                // client is to see for itself.
+                // Whether the server is very slow, silent, or not on its network (which the kernel tells the client, not the proxy):
+                // the client is to see for itself.
                 self.handshakes.mark_passing(syn.ends, now);
                 self.handshakes.remove(place);
                 self.pass(packet, Passed::Silent);
@@ -97,7 +114,7 @@ impl Proxy {
     fn is_full(&self, client: IpAddr) -> bool {
         let limits = &self.config.limits;
         self.is_draining()
-            || self.relays.len() + self.handshakes.len() >= self.most
+            || self.relays.len() + self.handshakes.len() + self.closing.len() >= self.most
             || self.users.connections(client) >= limits.connections_per_user
             || self.handshakes.of_client(client) >= limits.handshakes_per_client
             || !self.rapid.admits()
@@ -206,7 +223,7 @@ impl Proxy {
             tracing::debug!(client = %ends.client, server = %ends.server, "a connection that is not the proxy's is reset");
             return;
         }
-        match legs::connect(&ends, None, self.config.limits.flow_buffer) {
+        match legs::connect(&ends, None, &self.buffers, None) {
             Ok(leg) => self.begin(now, ends, leg, State::Accepted(user)),
             Err(error) => {
                 tracing::debug!(server = %ends.server, %error, "the server is not reached; the client is reset")
@@ -218,13 +235,16 @@ impl Proxy {
     fn complete(&mut self, now: Time, ends: Ends, user: OwnedFd, server: OwnedFd) {
         let Ok(info) = TcpInfo::read(&server) else { return };
         let user_number = self.users.begin(ends.client.ip());
-        let rtt = server_rtt(&info);
+        let rtt = Span::from_micros(info.rtt.into());
         let flow = self.rapid.open(now, user_number, rtt, Bytes::new(info.send_mss.into()));
         let counted = Counted {
             flow,
             received: 0,
             server_acked: info.bytes_acked,
             user_acked: 0,
+            server_rtt: rtt,
+            backlog: 0,
+            changed_at: now,
             scale: info.receive_window_scale(),
             clamp: 0,
             allocation: None,

@@ -4,11 +4,9 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use ranpace_units::Bytes;
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-/// Bytes of a pipe. Linux gives users without rights few pipes of more than a megabyte. Ours.
-pub const PIPE_BYTES: usize = 256 << 10;
 /// Most pipes that wait. An empty pipe takes 5 kB of the kernel's memory. Ours.
 const MOST_FREE: usize = 64;
 
@@ -21,35 +19,69 @@ pub struct Pipe {
     pub into: OwnedFd,
 }
 
-/// Empty pipes.
-#[derive(Debug, Default)]
-pub struct Pipes(Vec<Pipe>);
+/// Bytes that are copied at a time. Ours.
+const COPIED: usize = 64 << 10;
+
+/// Empty pipes, and a buffer for those who get none.
+#[derive(Debug)]
+pub struct Pipes {
+    size: usize,
+    free: Vec<Pipe>,
+    /// Pipes that are in use, and their largest number.
+    used: usize,
+    most: usize,
+    /// Where payload is copied through while all pipes are in use. Its content is nobody's.
+    pub copy: Box<[u8]>,
+}
 
 impl Pipes {
-    /// An empty pipe.
+    /// At most `most` pipes that take `size` bytes each.
+    pub fn new(size: usize, most: usize) -> Self {
+        Self { size, free: Vec::new(), used: 0, most, copy: vec![0; COPIED].into() }
+    }
+
+    /// Bytes that a pipe takes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// An empty pipe; `None` while too many are in use, or the system has none.
     ///
     /// # Errors
     ///
-    /// The process has too many open files.
-    pub fn take(&mut self) -> io::Result<Pipe> {
-        if let Some(pipe) = self.0.pop() {
-            return Ok(pipe);
+    /// The system refuses for another reason.
+    pub fn take(&mut self) -> io::Result<Option<Pipe>> {
+        if self.used >= self.most {
+            return Ok(None);
         }
-        let (out, into) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
-        // Where the size is refused, the pipe has the system's, which is enough to go on.
-        let _ = fcntl_setpipe_size(&into, PIPE_BYTES);
-        Ok(Pipe { out, into })
+        let pipe = self.open()?;
+        self.used += usize::from(pipe.is_some());
+        Ok(pipe)
+    }
+
+    fn open(&mut self) -> io::Result<Option<Pipe>> {
+        if let Some(pipe) = self.free.pop() {
+            return Ok(Some(pipe));
+        }
+        let (out, into) = match pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC) {
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => return Ok(None),
+            made => made?,
+        };
+        // Where the size is refused the pipe keeps the system's, and takes less at a time.
+        let _ = fcntl_setpipe_size(&into, self.size);
+        Ok(Some(Pipe { out, into }))
+    }
+
+    /// A pipe that was not empty was closed.
+    pub fn forget(&mut self) {
+        self.used -= 1;
     }
 
     /// Takes back an empty pipe.
     pub fn give_back(&mut self, pipe: Pipe) {
-        if self.0.len() < MOST_FREE {
-            self.0.push(pipe);
+        self.used -= 1;
+        if self.free.len() < MOST_FREE {
+            self.free.push(pipe);
         }
     }
-}
-
-/// The part of a connection's buffer that waits in one place: in the socket towards the user, or in a pipe.
-pub(crate) fn piece(flow_buffer: Bytes, at_most: usize) -> usize {
-    usize::try_from(flow_buffer.get() / 4).map_or(at_most, |part| part.min(at_most))
 }

@@ -17,7 +17,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use slab::Slab;
 use socket2::Socket;
 
-use crate::alive::{Alive, EXPIRES, RENEWED};
+use crate::alive::{Alive, CERTAIN, RENEWED};
+use crate::buffers::Buffers;
 use crate::config::Config;
 use crate::devices::Devices;
 use crate::error::ProxyError;
@@ -25,7 +26,7 @@ use crate::feed::{FeedThread, News};
 use crate::handshakes::Handshakes;
 use crate::legs;
 use crate::metrics::{End, Metrics};
-use crate::pipes::{PIPE_BYTES, Pipes, piece};
+use crate::pipes::Pipes;
 use crate::relay::{Progress, Relay, Side};
 use crate::rules::Rules;
 use crate::sender::Sender;
@@ -33,16 +34,20 @@ use crate::syn::Ends;
 use crate::users::Users;
 use snapshot::Snapshot;
 
-/// Events taken at a time.
+/// Events taken at a time. Ours.
 const EVENTS: usize = 512;
+/// Interval of ticks, at which counters are read and windows are set. Ours.
+pub(crate) const TICK: Span = Span::from_millis(1);
 /// Descriptors for all that is no connection. Ours.
 const RESERVED: u64 = 256;
 /// Of these parts of the descriptors, two are for legs of connections; what remains is for pipes. Ours.
 const PARTS: (u64, u64) = (15, 32);
 /// Interval of what is done now and then: handshakes that nobody completes, gauges. Ours.
 const HOUSEKEEPING: Span = Span::SECOND;
-/// While it drains, sockets that have ended are kept until their peers have acknowledged all; they are looked at so often. Ours.
+/// Interval at which sockets that have ended are asked whether their peers have acknowledged all. Ours.
 const CLOSING: Span = Span::from_millis(100);
+/// Most of them; what the kernel has left to send for others is lost if the proxy is drained meanwhile. Ours.
+const MOST_CLOSING: usize = 4096;
 
 /// What an event is about, in the 64 bits that the kernel keeps for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +93,8 @@ impl Token {
 pub enum Command {
     /// What it does.
     Show(tokio::sync::oneshot::Sender<Snapshot>),
+    /// That it works.
+    Answer(tokio::sync::oneshot::Sender<()>),
     /// Split no further connections, and end when those that are open have ended.
     Drain,
 }
@@ -112,6 +119,7 @@ impl Asker {
 /// A proxy. Dropping it resets what is open, and removes its rules.
 pub struct Proxy {
     pub(crate) config: Config,
+    pub(crate) buffers: Buffers,
     pub(crate) devices: Devices,
     pub(crate) listeners: Vec<Socket>,
     rules: Rules,
@@ -133,17 +141,25 @@ pub struct Proxy {
     pipes: Pipes,
     /// Most connections.
     pub(crate) most: usize,
-    /// Connections that go on at once, and those whose counters are read at the next tick.
+    /// Connections that go on at once.
     queue: Vec<usize>,
+    /// Connections whose counters are read at the next tick.
     pub(crate) moved: Vec<usize>,
+    /// Connections whose counters have not changed for a while: they are read at `rest_until`.
+    pub(crate) resting: Vec<usize>,
+    pub(crate) rest_until: Time,
+    /// Empty: the memory of the list that `queue` or `moved` becomes next.
+    pub(crate) spare: Vec<usize>,
     pub(crate) tick_at: Time,
     renew_at: Time,
-    renewed_at: Time,
+    pub(crate) renewed_at: Time,
     housekeeping_at: Time,
     /// It splits no further connections.
     draining: bool,
-    /// While draining: sockets that have ended, and may have payload that is not acknowledged yet.
-    closing: Vec<OwnedFd>,
+    /// Sockets whose connections have ended, until their peers have acknowledged all. Without the rules, which a drained proxy removes,
+    /// the kernel could not finish them.
+    pub(crate) closing: Vec<OwnedFd>,
+    closing_at: Time,
 }
 
 impl Proxy {
@@ -160,7 +176,9 @@ impl Proxy {
             tracing::warn!(%why, "the kernel control is not used; CUBIC with a limit of its pace sends to users");
         }
         let devices = Devices::create(&config.name)?;
-        let listeners = legs::listeners(&config, sender.congestion())?;
+        let (connections, pipes) = descriptors()?;
+        let buffers = Buffers::of(config.limits.flow_buffer);
+        let listeners = legs::listeners(&config, &buffers, sender.congestion())?;
         let rules = Rules::new(&config);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(ProxyError::system("create an epoll instance"))?;
@@ -176,8 +194,8 @@ impl Proxy {
         };
         let alive = Alive::new(&config.name).map_err(ProxyError::system("open a socket of nfnetlink"))?;
         let proxy = Self {
-            rapid: Rapid::new(config.settings()),
-            most: config.limits.connections.min(descriptors()?),
+            rapid: Rapid::new(config.settings().ticking(TICK)),
+            most: config.limits.connections.min(connections),
             devices,
             listeners,
             rules,
@@ -194,15 +212,20 @@ impl Proxy {
             users,
             sender,
             metrics: Arc::default(),
-            pipes: Pipes::default(),
+            buffers,
+            pipes: Pipes::new(buffers.pipe, pipes),
             queue: Vec::new(),
             moved: Vec::new(),
+            resting: Vec::new(),
+            rest_until: now,
+            spare: Vec::new(),
             tick_at: now,
             renew_at: now,
             renewed_at: now,
             housekeeping_at: now,
             draining: false,
             closing: Vec::new(),
+            closing_at: now,
             config,
         };
         proxy.listen()?;
@@ -256,8 +279,8 @@ impl Proxy {
                 Err(error) => return Err(ProxyError::system("wait for events")(error)),
             }
             let now = now()?;
-            if now.since(self.renewed_at) > EXPIRES - Span::from_millis(100) && !self.draining {
-                self.discard_held();
+            if now > self.renewed_at + CERTAIN && !self.draining {
+                self.pass_held(now).map_err(ProxyError::system("read held SYNs"))?;
             }
             for event in events.drain(..) {
                 self.on_event(now, Token::of(event.data.u64()), event.flags)?;
@@ -286,6 +309,12 @@ impl Proxy {
         }
         if !self.moved.is_empty() {
             until = until.min(self.tick_at);
+        }
+        if !self.closing.is_empty() {
+            until = until.min(self.closing_at);
+        }
+        if !self.resting.is_empty() {
+            until = until.min(self.rest_until.max(self.tick_at));
         }
         if let Some(deadline) = self.rapid.next_deadline() {
             // Not more often than ticks: one wakes up for all that is due.
@@ -330,42 +359,38 @@ impl Proxy {
 
     /// Moves the payload of a connection, and ends it where it is over.
     pub(crate) fn go(&mut self, now: Time, place: usize) {
-        let piece = piece(self.config.limits.flow_buffer, PIPE_BYTES);
         let Some(relay) = self.relays.get_mut(place) else { return };
-        let progress = relay.go(&mut self.pipes, piece);
-        if !relay.moved {
-            relay.moved = true;
-            self.moved.push(place);
-        }
+        let progress = relay.go(&mut self.pipes);
+        self.mark_moved(place);
         match progress {
             Ok(Progress::Waits) => {}
             Ok(Progress::Goes) => {
-                if !relay.queued {
+                if let Some(relay) = self.relays.get_mut(place).filter(|relay| !relay.queued) {
                     relay.queued = true;
                     self.queue.push(place);
                 }
             }
             Ok(Progress::Done) => self.end_complete(now, place),
-            // There are pipes again when others have moved on: it is tried again at the next tick.
-            Err(error) if error.raw_os_error() == Some(nix::errno::Errno::EMFILE as i32) => {}
             Err(error) => self.end_by_reset(now, place, &error),
         }
     }
 
     fn take_turns(&mut self, now: Time) {
-        for place in std::mem::take(&mut self.queue) {
+        let mut due = std::mem::replace(&mut self.queue, std::mem::take(&mut self.spare));
+        for place in due.drain(..) {
             if let Some(relay) = self.relays.get_mut(place) {
                 relay.queued = false;
                 self.go(now, place);
             }
         }
+        self.spare = due;
     }
 
     fn end_complete(&mut self, now: Time, place: usize) {
         let Some(relay) = self.forget(now, place) else { return };
         self.metrics.end(End::Complete, relay.read());
         for socket in [relay.user.socket, relay.server.socket] {
-            if self.draining {
+            if self.closing.len() < MOST_CLOSING && !is_acknowledged(&socket) {
                 self.closing.push(socket);
             } else {
                 legs::close(socket);
@@ -384,6 +409,7 @@ impl Proxy {
 
     fn forget(&mut self, now: Time, place: usize) -> Option<Relay> {
         let relay = self.relays.try_remove(place)?;
+        relay.give_up(&mut self.pipes);
         self.by_ends.remove(&relay.ends);
         self.rapid.close(now, relay.counted.flow);
         self.users.end(relay.user_number);
@@ -397,13 +423,21 @@ impl Proxy {
             (self.renewed_at, self.renew_at) = (now, now + RENEWED);
         }
         let is_due = self.rapid.next_deadline().is_some_and(|deadline| deadline <= now);
-        if now >= self.tick_at && (is_due || !self.moved.is_empty()) {
+        let rested = !self.resting.is_empty() && now >= self.rest_until;
+        if now >= self.tick_at && (is_due || rested || !self.moved.is_empty()) {
             self.tick(now)?;
         }
         if now >= self.housekeeping_at {
-            let interval = if self.draining { CLOSING } else { HOUSEKEEPING };
-            self.housekeeping_at = now + interval;
+            self.housekeeping_at = now + HOUSEKEEPING;
             self.keep_house(now);
+        }
+        if !self.closing.is_empty() && now >= self.closing_at {
+            self.closing_at = now + CLOSING;
+            for place in (0..self.closing.len()).rev() {
+                if is_acknowledged(&self.closing[place]) {
+                    legs::close(self.closing.swap_remove(place));
+                }
+            }
         }
         Ok(())
     }
@@ -419,7 +453,6 @@ impl Proxy {
     fn keep_house(&mut self, now: Time) {
         let expired = self.handshakes.expire(now);
         self.metrics.expired.inc_by(expired as u64);
-        self.closing.retain(|socket| !is_acknowledged(socket));
         self.metrics.handshakes.set(self.handshakes.len() as i64);
         self.metrics.backlog.set(self.rapid.backlog().get() as i64);
         let (mut all, mut known) = (0, 0);
@@ -461,20 +494,26 @@ impl Proxy {
         while let Ok(command) = self.commands.1.try_recv() {
             match command {
                 Command::Show(answer) => {
+                    // What has grown old since the last tick is not shown as current.
+                    self.rapid.on_deadline(now);
+                    self.apply_changes();
                     // Who asked may have gone.
                     let _ = answer.send(Snapshot::of(self, now));
                 }
-                Command::Drain => self.drain(now),
+                Command::Answer(answer) => {
+                    // Who asked may have gone.
+                    let _ = answer.send(());
+                }
+                Command::Drain => self.drain(),
             }
         }
     }
 
-    fn drain(&mut self, now: Time) {
+    fn drain(&mut self) {
         if self.draining {
             return;
         }
         self.draining = true;
-        self.housekeeping_at = now;
         if let Err(error) = self.alive.end() {
             // It ends by itself, since it is not renewed any more.
             tracing::warn!(%error, "cannot tell nftables to let new connections pass; they will in a second");
@@ -515,13 +554,17 @@ pub(crate) fn now() -> Result<Time, ProxyError> {
     clock::now().map_err(ProxyError::system("read the clock"))
 }
 
-/// Allows this process as many descriptors as the system lets it have, and returns how many connections these are for.
-fn descriptors() -> Result<usize, ProxyError> {
+/// Allows this process as many descriptors as the system lets it have, and returns how many connections and pipes these are for.
+fn descriptors() -> Result<(usize, usize), ProxyError> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
         setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
             .map_err(ProxyError::system("raise the limit of open files"))?;
     }
     let open = maximum.unwrap_or(u64::from(u32::MAX)).saturating_sub(RESERVED);
-    Ok(usize::try_from(open * PARTS.0 / PARTS.1).unwrap_or(usize::MAX).max(1))
+    let connections = (open * PARTS.0 / PARTS.1).max(1);
+    // Two descriptors each. A process with so few that this is zero still has the reserve.
+    let pipes = (open.saturating_sub(2 * connections) / 2).max(2);
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX); // more than there can be
+    Ok((count(connections), count(pipes)))
 }

@@ -6,9 +6,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use ranpace_pep::rapid::FlowId;
-use ranpace_units::{Bytes, Rate, Time};
+use ranpace_units::{Bytes, Rate, Span, Time};
 use rustix::io::Errno;
-use rustix::net::Shutdown;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send};
 use rustix::pipe::{SpliceFlags, splice};
 
 use crate::pipes::{Pipe, Pipes};
@@ -80,6 +80,12 @@ pub struct Counted {
     pub server_acked: u64,
     /// Payload that the user has acknowledged.
     pub user_acked: u64,
+    /// Smoothed RTT to the server.
+    pub server_rtt: Span,
+    /// Payload for the user that waits in the proxy.
+    pub backlog: u64,
+    /// When any of these counters was last seen to change.
+    pub changed_at: Time,
     /// Shift of the windows towards the server.
     pub scale: u8,
     /// The last clamp, in bytes.
@@ -105,9 +111,11 @@ pub struct Relay {
     up: Direction,
     /// See [`Counted`].
     pub counted: Counted,
-    /// It is among those whose counters are read at the next tick; among those that go on at once.
+    /// Its counters are read at the next tick.
     pub moved: bool,
-    /// See `moved`.
+    /// Its counters are read now and then, because they have not changed for a while.
+    pub resting: bool,
+    /// It goes on at once.
     pub queued: bool,
 }
 
@@ -124,6 +132,7 @@ impl Relay {
             up: Direction::default(),
             counted,
             moved: false,
+            resting: false,
             queued: false,
         }
     }
@@ -141,26 +150,27 @@ impl Relay {
         (self.down.read, self.up.read)
     }
 
+    /// Gives up the pipes that payload is stuck in: the connection has ended early.
+    pub fn give_up(&self, pipes: &mut Pipes) {
+        [&self.down, &self.up]
+            .iter()
+            .filter(|direction| direction.pipe.is_some())
+            .for_each(|_| pipes.forget());
+    }
+
     /// Bytes for the user that are in a pipe.
     pub fn stuck(&self) -> usize {
         self.down.stuck
     }
 
-    /// Whether something waits to be read, and there was no pipe for it.
-    pub fn waits_for_pipe(&self) -> bool {
-        let waits =
-            |direction: &Direction, from: &Leg| from.readable && direction.stuck == 0 && !direction.ended;
-        !self.queued && (waits(&self.down, &self.server) || waits(&self.up, &self.user))
-    }
-
-    /// Moves what can be moved, at most `piece` bytes at a time.
+    /// Moves what can be moved, at most a pipe's content at a time.
     ///
     /// # Errors
     ///
     /// A leg was reset, or has failed; the other one is to be reset.
-    pub fn go(&mut self, pipes: &mut Pipes, piece: usize) -> io::Result<Progress> {
-        let down = self.down.go(&mut self.server, &mut self.user, pipes, piece)?;
-        let up = self.up.go(&mut self.user, &mut self.server, pipes, piece)?;
+    pub fn go(&mut self, pipes: &mut Pipes) -> io::Result<Progress> {
+        let down = self.down.go(&mut self.server, &mut self.user, pipes)?;
+        let up = self.up.go(&mut self.user, &mut self.server, pipes)?;
         Ok(match (down, up) {
             (Progress::Done, Progress::Done) => Progress::Done,
             (Progress::Goes, _) | (_, Progress::Goes) => Progress::Goes,
@@ -170,7 +180,7 @@ impl Relay {
 }
 
 impl Direction {
-    fn go(&mut self, from: &mut Leg, to: &mut Leg, pipes: &mut Pipes, piece: usize) -> io::Result<Progress> {
+    fn go(&mut self, from: &mut Leg, to: &mut Leg, pipes: &mut Pipes) -> io::Result<Progress> {
         if self.told {
             return Ok(Progress::Done);
         }
@@ -193,8 +203,9 @@ impl Direction {
                 break Progress::Waits;
             } else if self.read >= until {
                 break Progress::Goes;
-            } else {
-                self.fill(from, pipes, piece)?;
+            } else if !self.fill(from, pipes)? {
+                // Connections whose readers stall may have all the pipes.
+                self.copy(from, to, &mut pipes.copy)?;
             }
         };
         // Only payload that is stuck keeps a pipe.
@@ -206,13 +217,23 @@ impl Direction {
         Ok(progress)
     }
 
-    /// Reads into the pipe, which is empty.
-    fn fill(&mut self, from: &mut Leg, pipes: &mut Pipes, piece: usize) -> io::Result<()> {
+    /// Reads into the pipe, which is empty; false if there is no pipe.
+    fn fill(&mut self, from: &mut Leg, pipes: &mut Pipes) -> io::Result<bool> {
         let pipe = match &mut self.pipe {
             Some(pipe) => pipe,
-            none => none.insert(pipes.take()?),
+            none => match pipes.take()? {
+                Some(pipe) => none.insert(pipe),
+                None => return Ok(false),
+            },
         };
-        match splice(&from.socket, None, &pipe.into, None, piece, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
+        match splice(
+            &from.socket,
+            None,
+            &pipe.into,
+            None,
+            pipes.size(),
+            SpliceFlags::MOVE | SpliceFlags::NONBLOCK,
+        ) {
             Ok(0) => self.ended = true,
             Ok(bytes) => {
                 self.stuck = bytes;
@@ -221,6 +242,43 @@ impl Direction {
             Err(Errno::AGAIN) => from.readable = false,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+
+    /// Moves payload without a pipe. What the receiver does not take stays in the sender's socket, so that nothing is stuck.
+    fn copy(&mut self, from: &mut Leg, to: &mut Leg, buffer: &mut [u8]) -> io::Result<()> {
+        let there = match recv(&from.socket, &mut *buffer, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, bytes)) => bytes,
+            Err(Errno::AGAIN) => {
+                from.readable = false;
+                return Ok(());
+            }
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if there == 0 {
+            self.ended = true;
+            return Ok(());
+        }
+        let mut taken = match send(&to.socket, &buffer[..there], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(bytes) => bytes,
+            Err(Errno::AGAIN) => {
+                to.writable = false;
+                return Ok(());
+            }
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        self.read += taken as u64;
+        // TCP drops what it is asked for with this flag, instead of copying it once more.
+        while taken > 0 {
+            match recv(&from.socket, &mut buffer[..taken], RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok((_, bytes)) => taken -= bytes,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
     }

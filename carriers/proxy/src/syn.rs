@@ -85,4 +85,26 @@ mod tests {
             assert_eq!(Syn::parse(&packet[..length]), None, "cut at {length}");
         }
     }
+
+    #[test]
+    fn extension_headers_of_ipv6_are_skipped_and_fragments_are_no_syns() {
+        let mut tcp = etherparse::TcpHeader::new(4000, 443, 77, 65_535);
+        tcp.syn = true;
+        // Padding, in a header of eight bytes; hop-by-hop options, and then destination options.
+        let options = |next: u8| [next, 0, 1, 4, 0, 0, 0, 0];
+        let fragment = [6, 0, 0, 1, 0, 0, 0, 7];
+        let packet = |first: u8, extensions: &[u8]| {
+            let mut packet = vec![0x60, 0, 0, 0, 0, 20 + extensions.len() as u8, first, 64];
+            packet.extend([0xfd; 16]);
+            packet.extend([0x20; 16]);
+            packet.extend(extensions);
+            packet.extend(tcp.to_bytes());
+            packet
+        };
+        let syn = Syn::parse(&packet(0, &[options(60), options(6)].concat())).unwrap();
+        assert_eq!((syn.ends.server.port(), syn.number, syn.mss), (443, 77, None));
+        assert_eq!(Syn::parse(&packet(44, &fragment)), None);
+        // A header that says it is longer than its packet.
+        assert_eq!(Syn::parse(&packet(0, &[6, 255, 1, 4, 0, 0, 0, 0])), None);
+    }
 }

@@ -410,6 +410,11 @@ fn tap() {
     fuzz("tap", 1);
 }
 
+#[test]
+fn syn() {
+    fuzz("syn", 1);
+}
+
 /// A target that is only listed is not run.
 #[test]
 fn every_target_has_its_test_a_corpus_and_a_line_in_the_docs() {

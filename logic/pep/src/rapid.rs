@@ -304,9 +304,10 @@ impl<O: Observer> Rapid<O> {
 
     /// An RTT to the server was measured.
     pub fn on_wan_rtt(&mut self, now: Time, flow: FlowId, rtt: Span) {
-        let whole = self.settings.window == WindowRule::Whole;
+        let settings = self.settings;
+        let whole = settings.window == WindowRule::Whole;
         let Some(known) = self.flow_mut(flow) else { return };
-        if known.take_wan_rtt(rtt) || whole {
+        if known.take_wan_rtt(rtt, &settings) || whole {
             let user = known.user;
             self.mark(flow.slot); // a window at its floor stays the same, but now means another rate
             self.stale(user);

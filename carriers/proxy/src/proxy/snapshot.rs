@@ -78,7 +78,7 @@ pub struct Flow {
     pub user_rate_bits_per_s: Option<u64>,
     /// The window towards the user, in bytes.
     pub user_window_bytes: Option<u64>,
-    /// RTT to the server, in microseconds.
+    /// Smoothed RTT to the server, in microseconds.
     pub server_rtt_us: u64,
     /// Smallest RTT to the user, in microseconds.
     pub user_rtt_us: Option<u64>,
@@ -113,7 +113,7 @@ impl Snapshot {
                 server_window_bytes: relay.counted.clamp,
                 user_rate_bits_per_s: relay.counted.allocation.map(|(rate, _)| rate.bits_per_s()),
                 user_window_bytes: relay.counted.allocation.map(|(_, window)| window.get()),
-                server_rtt_us: record.wan_rtt.as_micros(),
+                server_rtt_us: relay.counted.server_rtt.as_micros(),
                 user_rtt_us: record.ran_rtt_min.map(|rtt| rtt.as_micros()),
                 backlog_bytes: record.backlog.get(),
             })

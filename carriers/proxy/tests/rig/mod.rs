@@ -35,7 +35,7 @@ pub fn ready() -> Option<MutexGuard<'static, ()>> {
     let missing = if !nix::unistd::geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
         Some("root and /dev/net/tun")
     } else {
-        ["ip", "nft"].into_iter().find(|program| !is_there(program))
+        ["ip", "nft", "ss", "prlimit"].into_iter().find(|program| !is_there(program))
     };
     if let Some(missing) = missing {
         assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "needs {missing}");
@@ -162,6 +162,11 @@ impl Hosts {
 
     /// Starts a proxy with these lines in its configuration, first keys and then tables, and waits until it splits connections.
     pub fn proxy(&self, keys: &str, tables: &str) -> ProxyProcess {
+        self.proxy_under(&[], keys, tables)
+    }
+
+    /// The same, as the argument of a command, such as one that sets limits.
+    pub fn proxy_under(&self, command: &[&str], keys: &str, tables: &str) -> ProxyProcess {
         let (config, socket) = (self.folder.path().join("proxy.toml"), self.folder.path().join("proxy.sock"));
         let text = format!(
             "name = \"test\"\n{keys}\n[[clients]]\ninterface = \"users\"\nnetworks = [\"10.91.1.0/24\", \"fd91:1::/64\"]\nports = [\"5000-5999\"]\n\
@@ -170,6 +175,7 @@ impl Hosts {
         fs::write(&config, text).unwrap();
         let child = Command::new("ip")
             .args(["netns", "exec", &self.name(Host::Proxy)])
+            .args(command)
             .arg(std::env::current_exe().unwrap())
             .args(["proxy_process", "--exact", "--ignored", "--nocapture"])
             .env(CONFIG, &config)
@@ -182,6 +188,25 @@ impl Hosts {
             ask_snapshot(&proxy.socket).is_ok()
         });
         proxy
+    }
+
+    /// The server drops SYNs to this port until [`Self::answer`].
+    pub fn be_silent(&self, port: u16) {
+        let nft = format!("ip netns exec {} nft", self.name(Host::Server));
+        run(&format!("{nft} add table inet silent"));
+        run(&format!("{nft} add chain inet silent input {{ type filter hook input priority 0 ; }}"));
+        run(&format!("{nft} add rule inet silent input tcp dport {port} tcp flags syn / syn,ack drop"));
+    }
+
+    /// The server drops no SYNs any more.
+    pub fn answer(&self) {
+        run(&format!("ip netns exec {} nft delete table inet silent", self.name(Host::Server)));
+    }
+
+    /// Payload that waits to be read in each socket of the proxy's host, in bytes.
+    pub fn unread(&self) -> Vec<u64> {
+        let shown = run(&format!("ip netns exec {} ss -Htn state established", self.name(Host::Proxy)));
+        shown.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect()
     }
 
     /// What is left of a proxy in its namespace.
@@ -222,6 +247,20 @@ impl ProxyProcess {
 
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    /// Stops all of its threads: it hangs.
+    pub fn stop(&self) {
+        self.signal(Signal::SIGSTOP);
+        // The signal reaches one thread after another.
+        until("all threads are stopped", || {
+            let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+            threads.map(|thread| thread.unwrap().path().join("stat")).all(|stat| {
+                // The state follows the name, which is in parentheses.
+                let text = fs::read_to_string(stat).unwrap();
+                text.rsplit_once(") ").unwrap().1.starts_with('T')
+            })
+        });
     }
 
     /// Waits until it has ended, and says whether it failed.

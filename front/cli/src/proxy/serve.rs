@@ -70,8 +70,9 @@ impl Serve {
             ));
         }
         let outcome = proxy.run(stop);
-        drop(server);
+        // The control socket goes last: `ranpace proxy drain --wait` waits for that, and another proxy may then start.
         drop(proxy);
+        drop(server);
         Ok(outcome?)
     }
 }

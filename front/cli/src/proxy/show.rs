@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use ranpace_proxy::ProxyError;
 use ranpace_proxy::config::CONTROL_SOCKET;
 use ranpace_proxy::control::{ask_drain, ask_snapshot};
 use ranpace_proxy::snapshot::{Flow, Snapshot, User};
@@ -74,11 +75,15 @@ impl Drain {
         if !self.wait {
             return output::line("new connections pass; the proxy ends when the open ones have ended");
         }
-        // It has ended when nobody answers.
-        while ask_snapshot(&self.socket).is_ok() {
-            thread::sleep(LOOK);
+        loop {
+            match ask_snapshot(&self.socket) {
+                // Its socket goes last.
+                Err(ProxyError::NotRunning { .. }) => return output::line("the proxy has ended"),
+                // While it ends, it has no answer.
+                Ok(_) | Err(ProxyError::Command { .. }) => thread::sleep(LOOK),
+                Err(error) => return Err(error.into()),
+            }
         }
-        output::line("the proxy has ended")
     }
 }
 

@@ -38,13 +38,13 @@ pub(super) struct WanRtt {
 }
 
 impl WanRtt {
-    fn new(first: Span) -> Self {
-        let first = believed(first);
+    fn new(first: Span, settings: &Settings) -> Self {
+        let first = believed(first).max(settings.wan_rtt_least);
         Self { smoothed: first, least: first }
     }
 
-    fn take(&mut self, rtt: Span) {
-        let rtt = believed(rtt);
+    fn take(&mut self, rtt: Span, settings: &Settings) {
+        let rtt = believed(rtt).max(settings.wan_rtt_least);
         self.smoothed = smooth(self.smoothed, rtt);
         self.least = self.least.min(rtt);
     }
@@ -171,7 +171,7 @@ impl Flow {
             place: owner.place,
             allowance: owner.allowance,
             mss: mss.as_f64().max(1.0),
-            wan: WanRtt::new(rtt),
+            wan: WanRtt::new(rtt, settings),
             ran: RanRtt::default(),
             category: Category::Init,
             active: true,
@@ -378,9 +378,9 @@ impl Flow {
     }
 
     /// An RTT sample of the server's side; returns whether it is a new minimum, which changes the shares.
-    pub(super) fn take_wan_rtt(&mut self, rtt: Span) -> bool {
+    pub(super) fn take_wan_rtt(&mut self, rtt: Span, settings: &Settings) -> bool {
         let least = self.wan.least;
-        self.wan.take(rtt);
+        self.wan.take(rtt, settings);
         self.wan.least < least
     }
 

@@ -34,6 +34,8 @@ pub struct Settings {
     pub follow: Span,
     /// The least window on the server's side, in segments. Ours.
     pub floor: u32,
+    /// Shorter RTTs to a server count as this long; see [`Settings::ticking`].
+    pub wan_rtt_least: Span,
     /// Whether the measured rate of traffic that bypasses the proxy (UDP and QUIC) is subtracted from a user's capacity, up to half
     /// of it. Ours.
     pub account_udp: bool,
@@ -201,6 +203,7 @@ impl Settings {
         spare: 0,
         follow: Span::ZERO,
         floor: 2,
+        wan_rtt_least: Span::ZERO,
         account_udp: false,
         slack: Slack::Fixed(Span::from_micros(1_500)),
         average: 1,
@@ -241,6 +244,16 @@ impl Settings {
             Profile::Thesis => Self::THESIS,
             Profile::Field => Self::FIELD,
         }
+    }
+
+    /// These settings for a carrier that reads its counters and applies windows once in a `tick`, rather than at each packet.
+    ///
+    /// RTTs to servers then count as at least ten ticks. Ours: the window of a shorter one would be below `floor` segments, whose
+    /// rate is above the user's share, and the samples of a round would be a few ticks' worth of bursts. A server that is nearer
+    /// sends its window earlier than it is meant to; that waits in the proxy, where it counts against the next window.
+    pub fn ticking(self, tick: Span) -> Self {
+        const TICKS: u64 = 10;
+        Self { wan_rtt_least: tick * TICKS, ..self }
     }
 
     /// Rejects invalid settings: names the setting and what was expected.

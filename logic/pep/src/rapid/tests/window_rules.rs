@@ -34,6 +34,24 @@ fn the_allowance_for_scheduling_requests_is_that_of_the_technology() {
 }
 
 #[test]
+fn flows_of_a_nearby_server_get_their_share_from_a_carrier_that_ticks() {
+    // Each of three flows has 764 kB/s; for 1 ms that is less than two segments.
+    for (settings, rtt_ms, window, rate) in [
+        (Settings::THESIS, 1, 2_880, 8 * 2_880_000),
+        (Settings::THESIS.ticking(Span::from_millis(1)), 1, 7_640, 8 * 764_000),
+        (Settings::THESIS.ticking(Span::from_millis(1)), 20, 15_280, 8 * 764_000),
+    ] {
+        let mut rig = Rig::new(settings);
+        let flows = [(); 3].map(|()| rig.open(Span::from_millis(rtt_ms)));
+        for flow in flows {
+            rig.rapid.on_wan_rtt(rig.now, flow, Span::from_millis(rtt_ms));
+            near(rig.window(flow), f64::from(window));
+            assert_eq!(rig.rapid.allocation(flow), Some(Rate::from_bits_per_s(rate)), "{rtt_ms} ms");
+        }
+    }
+}
+
+#[test]
 fn in_the_authors_code_both_windows_are_one_for_both_rtts_in_whole_milliseconds() {
     let settings = Settings { window: WindowRule::Whole, ran_rttmin: RanRttMin::Plain, ..Settings::THESIS };
     for (wan, ran, ms) in [(1_000, 500, 3), (500, 800, 3), (8_000, 500, 9), (2_000, 4_000, 6)] {
