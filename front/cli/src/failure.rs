@@ -51,7 +51,7 @@ impl From<ranpace_lab::StoreError> for Failure {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(feature = "rnis", feature = "kernel")))]
 impl From<ranpace_config::ConfigError> for Failure {
     fn from(error: ranpace_config::ConfigError) -> Self {
         Self::asked(error)

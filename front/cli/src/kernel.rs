@@ -75,9 +75,9 @@ impl Kernel {
 #[cfg(not(feature = "kernel"))]
 pub fn not_built() -> Failure {
     Failure::asked(
-        "this ranpace was built without its kernel commands, because clang or the headers of libelf and zlib were missing. \
-             Install them (Debian, Ubuntu: apt install clang libelf-dev zlib1g-dev; Fedora: dnf install clang elfutils-libelf-devel \
-             zlib-devel) and build again: make install",
+        "this ranpace was built without `ranpace kernel` and `ranpace pep`. They need clang and the headers of libelf and zlib \
+             (Debian, Ubuntu: apt install clang libelf-dev zlib1g-dev; Fedora: dnf install clang elfutils-libelf-devel zlib-devel); \
+             where these are, `make install` builds them",
     )
 }
 

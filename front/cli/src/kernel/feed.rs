@@ -257,6 +257,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Opens what the control is to hear.
+    #[cfg_attr(not(feature = "rnis"), expect(unused_variables, reason = "only an RNIS server is asked"))]
     pub fn hints(&self, origin: &Origin, asking: &Asking) -> Result<Hints, Failure> {
         match origin {
             Origin::Lines(path) => Source::named(path).map(Hints::Lines),

@@ -38,7 +38,6 @@ impl Origin {
 
 /// How an RNIS server is asked.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[cfg_attr(not(feature = "rnis"), expect(dead_code, reason = "without the RNIS commands nobody asks"))]
 pub struct Asking {
     /// Interval between two reports of an RNIS server or table [default: 8ms for MELD, every TTI for a device's controls]
     #[arg(long, value_name = "TIME")]
