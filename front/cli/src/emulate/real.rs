@@ -111,6 +111,9 @@ impl Daemons {
                 lines_of_cells(),
                 word("--listen"),
                 word(SocketAddr::from(RNIS)),
+                // The proxy is on the same host.
+                word("--allow-callbacks"),
+                word("127.0.0.0/8"),
             ];
             self.add("the RNIS server", &host, &words, Ready::Port(RNIS.into()), (Time::ZERO, until))?;
         }
