@@ -1,7 +1,7 @@
 //! Daemons of hosts: programs that have to be ready before time zero, and to run until the end.
 
-use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -129,9 +129,8 @@ impl<'a> Daemons<'a> {
     /// Starts and ends those whose time has come, and fails if another one has ended.
     pub fn attend(&mut self, now: Time) -> Result<(), DaemonError> {
         for (daemon, namespace, running) in &mut self.all {
-            let is_gone = |(until, again): (Time, Option<Time>)| {
-                until <= now && again.is_none_or(|again| now < again)
-            };
+            let is_gone =
+                |(until, again): (Time, Option<Time>)| until <= now && again.is_none_or(|again| now < again);
             let is_due = daemon.from <= now && !daemon.until.is_some_and(is_gone);
             match (is_due, running.is_some()) {
                 (true, true) => look_after(daemon, running)?,

@@ -151,7 +151,10 @@ pub fn emulate(
     for (name, content) in &plan.files {
         let path = namespaces.folder().join(name);
         write_own(&path, content).map_err(|source| {
-            EmulationError::Namespaces(NamespaceError::System { what: format!("write {}", path.display()), source })
+            EmulationError::Namespaces(NamespaceError::System {
+                what: format!("write {}", path.display()),
+                source,
+            })
         })?;
     }
     let hosts = namespaces.folder().join("hosts");
@@ -171,7 +174,8 @@ pub fn emulate(
             publish_at(path).map_err(|error| EmulationError::Publish { path: path.clone(), error })
         });
     let (rnis, rnis_server) = published.transpose()?.unzip();
-    let namespace_of = |program: &Program| Ok::<_, EmulationError>(namespaces.names()[place(program)?].as_str());
+    let namespace_of =
+        |program: &Program| Ok::<_, EmulationError>(namespaces.names()[place(program)?].as_str());
     let mut daemons = Daemons::new(plan, &hosts, namespace_of)?;
     let over = AtomicBool::new(false);
     let (played, code, report, captured) = thread::scope(|scope| {
@@ -221,17 +225,16 @@ pub fn emulate(
         ready(namespaces.names());
         let begun = started.recv().unwrap_or_else(|_| Instant::now());
         let limit = plan.limit.map(|limit| Duration::from_nanos(limit.as_nanos()));
-        let started = programs
-            .iter()
-            .map(|(program, place)| {
-                let output = plan.views.output.as_deref();
-                Running::start(program, &namespaces.names()[*place], &hosts, plan, output)
-            });
+        let started = programs.iter().map(|(program, place)| {
+            let output = plan.views.output.as_deref();
+            Running::start(program, &namespaces.names()[*place], &hosts, plan, output)
+        });
         let code = match started.collect::<Result<Vec<_>, _>>() {
             Ok(running) => attend(running, plan.main.is_some(), || {
                 let elapsed = begun.elapsed();
                 let is_stopped = stop.load(Ordering::Relaxed);
-                let now = Time::ZERO + Span::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX));
+                let now =
+                    Time::ZERO + Span::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX));
                 if !is_stopped && let Err(error) = daemons.attend(now) {
                     // A Ctrl-C that ended it may not have been noticed here yet.
                     thread::sleep(NOTICE);
@@ -244,11 +247,12 @@ pub fn emulate(
             }),
             Err(error) => Err(error.into()),
         };
-        // Before their network stands still.
-        drop(daemons);
+
         over.store(true, Ordering::Relaxed);
         let report = player.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
         let played = played.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
+        // Not before flows have been observed for the last time.
+        drop(daemons);
         // The writer ends with the loop, which drops the tap.
         let captured = writing.map(|writing| writing.join().unwrap_or(Ok(0)));
         Ok((played, code, report, captured))
@@ -276,7 +280,9 @@ pub fn emulate(
         ));
     }
     if cuts == Some(true) {
-        for (_, name) in namespaces.names().iter().enumerate().filter(|(place, _)| !topology.is_router(*place)) {
+        for (_, name) in
+            namespaces.names().iter().enumerate().filter(|(place, _)| !topology.is_router(*place))
+        {
             // A failure here does not discard the measurements.
             let dropped = within(name, segmentation::dropped).map_err(|error| error.to_string());
             match dropped.and_then(|dropped| dropped.map_err(|error| error.to_string())) {
@@ -296,7 +302,13 @@ pub fn emulate(
 
 /// Writes a file for its own user alone.
 fn write_own(path: &Path, content: &str) -> io::Result<()> {
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(content.as_bytes())
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(content.as_bytes())
 }
 
 /// Waits for the last of the programs, which is the main one if `has_main`; `ask` returns whether the time is over, and whether to

@@ -22,9 +22,9 @@ mod awake;
 #[cfg(target_os = "linux")]
 mod budget;
 #[cfg(target_os = "linux")]
-mod datagrams;
-#[cfg(target_os = "linux")]
 mod daemons;
+#[cfg(target_os = "linux")]
+mod datagrams;
 #[cfg(target_os = "linux")]
 mod delivery;
 #[cfg(target_os = "linux")]

@@ -412,7 +412,9 @@ impl<'a> Player<'a> {
     fn work_quic(&mut self, number: usize) -> io::Result<()> {
         let now = self.now();
         let Self { flows, schedule, datagram, .. } = self;
-        let Some(Played { ends: Ends::Quic(quic), record, .. }) = flows.get_mut(number) else { return Ok(()) };
+        let Some(Played { ends: Ends::Quic(quic), record, .. }) = flows.get_mut(number) else {
+            return Ok(());
+        };
         match quic.work(now, datagram) {
             Ok(work) => {
                 if let Some(again) = work.again {
@@ -633,8 +635,7 @@ impl<'a> Player<'a> {
                 "of the connections of programs the first {MOST_CONNECTIONS} have flows in the results"
             ));
         }
-        let mut connections: Vec<Seen> =
-            self.order.iter().filter_map(|key| self.seen.remove(key)).collect();
+        let mut connections: Vec<Seen> = self.order.iter().filter_map(|key| self.seen.remove(key)).collect();
         for seen in &mut connections {
             seen.split = self.splits.remove(&[seen.connection.local, seen.connection.remote]);
         }

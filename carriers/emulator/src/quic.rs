@@ -344,7 +344,8 @@ impl<'a> QuicStream<'a> {
             srtt: control.smoothed(),
             min_rtt: None,
             cwnd: window.cwnd as u32,
-            ssthresh: (window.ssthresh.is_finite() && window.ssthresh < 1e9).then_some(window.ssthresh as u32),
+            ssthresh: (window.ssthresh.is_finite() && window.ssthresh < 1e9)
+                .then_some(window.ssthresh as u32),
             pacing: match window.pacing {
                 Pacing::Rate(rate) => Some(rate.bits_per_s() / 8),
                 _ => None,

@@ -67,7 +67,8 @@ impl Split {
     /// Both have been read, if they are there. `wan` is the sender's smoothed RTT; where it is not known, that of the proxy's own
     /// socket stands for it. RTTs count from when the flow is `measured`.
     pub fn on_reading(&mut self, now: Time, wan: Option<Span>, measured: bool) {
-        let (Some(from_sender), Some(to_receiver)) = (self.from_sender.take(), self.to_receiver.take()) else {
+        let (Some(from_sender), Some(to_receiver)) = (self.from_sender.take(), self.to_receiver.take())
+        else {
             self.before = None;
             return;
         };
@@ -103,12 +104,12 @@ impl Split {
     /// How long the payload waited that is sent now: since as much had arrived as has been sent.
     fn wait_of(&mut self, now: Time, sent: u64) -> Span {
         // The last reading at which no more had arrived, and those after it.
-        while self.arrivals.len() > 1
-            && (self.arrivals[1].1 <= sent || self.arrivals.len() > MOST_ARRIVALS)
-        {
+        while self.arrivals.len() > 1 && (self.arrivals[1].1 <= sent || self.arrivals.len() > MOST_ARRIVALS) {
             self.arrivals.pop_front();
         }
-        let (Some((at, had)), next) = (self.arrivals.front(), self.arrivals.get(1)) else { return Span::ZERO };
+        let (Some((at, had)), next) = (self.arrivals.front(), self.arrivals.get(1)) else {
+            return Span::ZERO;
+        };
         let Some((then, has)) = next else {
             return if *had > sent { now - *at } else { Span::ZERO };
         };
@@ -134,7 +135,11 @@ impl Split {
     }
 
     /// The results; `None` if nothing was split. `series` gets its columns, and what is known of the flow's packets is kept.
-    pub fn finish(&self, known: Option<SplitResult>, series: &mut Series) -> Option<(SplitResult, Distribution)> {
+    pub fn finish(
+        &self,
+        known: Option<SplitResult>,
+        series: &mut Series,
+    ) -> Option<(SplitResult, Distribution)> {
         if self.connections == 0 {
             return None;
         }

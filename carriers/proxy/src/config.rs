@@ -546,12 +546,14 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
 
 fn slack<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Slack>, D::Error> {
     let of = |word_or: WordOr| word_or.0.map_or(Slack::HalfRtt, Slack::Fixed);
-    word_or(deserializer, "half_rtt", "a time, such as \"1.5ms\", or \"half_rtt\"").map(|found| Some(of(found)))
+    word_or(deserializer, "half_rtt", "a time, such as \"1.5ms\", or \"half_rtt\"")
+        .map(|found| Some(of(found)))
 }
 
 fn allowance<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RttMargin>, D::Error> {
     let of = |word_or: WordOr| word_or.0.map_or(RttMargin::Technology, RttMargin::Fixed);
-    word_or(deserializer, "technology", "a time, such as \"16ms\", or \"technology\"").map(|found| Some(of(found)))
+    word_or(deserializer, "technology", "a time, such as \"16ms\", or \"technology\"")
+        .map(|found| Some(of(found)))
 }
 
 /// A time; `None` for the word that may stand in its place.
@@ -601,7 +603,10 @@ mod tests {
         );
         let of = Config::parse("proxy.toml", &text).unwrap().settings();
         assert_eq!((of.window, of.alpha, of.slack), (WindowRule::Module, 0.40625, Slack::HalfRtt));
-        assert_eq!((of.sr_allowance, of.ran_rttmin), (RttMargin::Fixed(Span::from_millis(16)), RanRttMin::Plain));
+        assert_eq!(
+            (of.sr_allowance, of.ran_rttmin),
+            (RttMargin::Fixed(Span::from_millis(16)), RanRttMin::Plain)
+        );
         assert_eq!((of.hold, of.ran_floor, of.floor), (LateCapacity::Mean, 4, Settings::THESIS.floor));
         let wrong = Config::parse("proxy.toml", &text.replace("16ms", "16")).unwrap_err().to_string();
         assert!(wrong.contains("sr_allowance"), "{wrong}");

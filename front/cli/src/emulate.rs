@@ -224,7 +224,10 @@ impl Emulate {
         job.label.clone_from(&job.scenario.name);
         let of = if self.real_proxy { Topology::with_routers } else { Topology::new };
         let topology = of(&job.scenario).map_err(Failure::asked)?;
-        let daemons = self.real_proxy.then(|| real::Daemons::of(&job.scenario, &topology)).transpose()?;
+        let daemons = self
+            .real_proxy
+            .then(|| real::Daemons::of(&job.scenario, &topology, self.rnis.as_deref()))
+            .transpose()?;
         if self.rnis.is_some() && job.scenario.cells.is_empty() {
             return Err(Failure::asked("--rnis publishes cells, and the scenario has none: add a [[cell]]"));
         }

@@ -23,6 +23,8 @@ use crate::failure::Failure;
 
 /// Where the RNIS server of a router listens.
 const RNIS: ([u8; 4], u16) = ([127, 0, 0, 1], 8_012);
+/// Where its datagrams come from.
+const DATAGRAMS: ([u8; 4], u16) = ([127, 0, 0, 1], 8_013);
 /// Where PEPs answer when they run.
 const PEP: ([u8; 4], u16) = ([127, 0, 0, 1], 9_105);
 /// UDP port of PEPs and agents (docs/lightweight-pep.md).
@@ -42,13 +44,14 @@ pub struct Daemons {
     agent: Option<PathBuf>,
     /// Name of the proxy.
     proxy: Option<String>,
-    /// Whether an RNIS server reads the cells.
-    reads_cells: bool,
+    /// The socket at which an RNIS server reads the cells, if one does.
+    cells: Option<PathBuf>,
 }
 
 impl Daemons {
-    /// The daemons that this scenario asks for; `topology` is that with routers.
-    pub fn of(scenario: &Scenario, topology: &Topology) -> Result<Self, Failure> {
+    /// The daemons that this scenario asks for; `topology` is that with routers. The cells are published at the socket `cells`, or else
+    /// at one of the emulation's own.
+    pub fn of(scenario: &Scenario, topology: &Topology, cells: Option<&Path>) -> Result<Self, Failure> {
         if scenario.proxies.is_empty() && scenario.peps.is_empty() {
             return Err(Failure::asked(
                 "--real-proxy runs proxies and PEPs, and the scenario has none: add a [[proxy]] or a [[pep]]",
@@ -63,11 +66,13 @@ impl Daemons {
         if !scenario.peps.is_empty() {
             return Err(crate::kernel::not_built());
         }
-        let mut all =
-            Self { files: Vec::new(), daemons: Vec::new(), agent: None, proxy: None, reads_cells: false };
+        let mut all = Self { files: Vec::new(), daemons: Vec::new(), agent: None, proxy: None, cells: None };
         match &scenario.proxies[..] {
             [] => {}
-            [spec] => all.add_proxy(spec, scenario, topology)?,
+            [spec] => {
+                let own = own_folder().join("cells.sock");
+                all.add_proxy(spec, scenario, topology, cells.unwrap_or(&own))?;
+            }
             _ => return Err(unmapped("[[proxy]]", "several proxies", "one")),
         }
         match &scenario.peps[..] {
@@ -83,6 +88,7 @@ impl Daemons {
         spec: &ProxySpec,
         scenario: &Scenario,
         topology: &Topology,
+        cells: &Path,
     ) -> Result<(), Failure> {
         for split in &spec.splits {
             let Some(flow) = scenario.flows.get(split.flow) else { continue };
@@ -102,16 +108,10 @@ impl Daemons {
         let text = proxy_file(spec, scenario, topology)?;
         self.proxy = Some(spec.name.clone());
         if let ProxyKind::Rapid(_) = spec.kind {
-            self.reads_cells = true;
+            self.cells = Some(cells.to_owned());
             let until = scenario.rnis.stop.map(|stop| (stop, scenario.rnis.resume));
-            let words = [
-                word("rnis"),
-                word("serve"),
-                word("--source"),
-                lines_of_cells(),
-                word("--listen"),
-                word(SocketAddr::from(RNIS)),
-            ];
+            let file = self.add_file("rnis.toml", rnis_file(cells));
+            let words = [word("rnis"), word("serve"), file.into()];
             self.add("the RNIS server", &host, &words, Ready::Port(RNIS.into()), (Time::ZERO, until))?;
         }
         let file = self.add_file("proxy.toml", text);
@@ -202,14 +202,8 @@ impl Daemons {
         plan.files.extend(self.files);
         plan.daemons
             .extend(self.daemons.into_iter().map(|daemon| Daemon { log: logs.join(&daemon.log), ..daemon }));
-        if self.reads_cells {
-            plan.views.rnis.get_or_insert_with(socket_of_cells);
-            let source = plan.views.rnis.clone().unwrap_or_default();
-            for word in plan.daemons.iter_mut().flat_map(|daemon| &mut daemon.program.words) {
-                if *word == lines_of_cells() {
-                    *word = lines_at(&source);
-                }
-            }
+        if self.cells.is_some() {
+            plan.views.rnis = self.cells;
         }
         let emulate = |plan: &Plan, also: &mut dyn FnMut(&[String])| {
             // Controls are there by now.
@@ -252,19 +246,14 @@ fn control_socket() -> PathBuf {
     own_folder().join("proxy.sock")
 }
 
-fn socket_of_cells() -> PathBuf {
-    own_folder().join("cells.sock")
-}
-
-/// The source of the RNIS server.
-fn lines_of_cells() -> OsString {
-    lines_at(&socket_of_cells())
-}
-
-fn lines_at(socket: &Path) -> OsString {
-    let mut source = OsString::from("lines=unix:");
-    source.push(socket);
-    source
+/// The configuration of `ranpace rnis serve`, which sends datagrams to the proxy on the same host.
+fn rnis_file(cells: &Path) -> String {
+    format!(
+        "listen = \"{}\"\n[[source]]\nlines = \"unix:{}\"\n[callbacks]\nallow = [\"127.0.0.0/8\"]\n[feed.datagrams]\nlisten = \"{}\"\n",
+        SocketAddr::from(RNIS),
+        cells.display(),
+        SocketAddr::from(DATAGRAMS),
+    )
 }
 
 /// The configuration of `ranpace proxy` for a proxy of the scenario.
@@ -452,7 +441,7 @@ opener = "receiver"
     fn daemons(more: &str) -> Result<Daemons, String> {
         let scenario = ranpace_scenario::parse(&format!("{SCENARIO}{more}"), "test.toml", &mut ()).unwrap();
         let topology = Topology::with_routers(&scenario).unwrap();
-        Daemons::of(&scenario, &topology).map_err(|failure| format!("{failure:?}"))
+        Daemons::of(&scenario, &topology, None).map_err(|failure| format!("{failure:?}"))
     }
 
     #[test]

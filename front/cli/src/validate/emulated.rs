@@ -215,7 +215,7 @@ impl Inside {
         let has_daemons = self.daemons && !(job.scenario.proxies.is_empty() && job.scenario.peps.is_empty());
         let of = if has_daemons { Topology::with_routers } else { Topology::new };
         let ways = of(&job.scenario).map_err(Failure::asked)?;
-        let daemons = has_daemons.then(|| Daemons::of(&job.scenario, &ways)).transpose()?;
+        let daemons = has_daemons.then(|| Daemons::of(&job.scenario, &ways, None)).transpose()?;
         ranpace_emulator::become_root().map_err(Failure::ours)?;
         let store = self.common.store(&self.folder)?;
         let stop = interrupt::flag();

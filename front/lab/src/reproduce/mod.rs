@@ -57,7 +57,8 @@ pub use plan::{Planned, plan, vary};
 pub use points::Mean;
 pub use real::{Real, time_needed};
 pub use record::{
-    BEGIN, END, LINUX_BEGIN, LINUX_END, Record, RecordError, RecordedTable, linux_part, overview, part, write_overview,
+    BEGIN, END, LINUX_BEGIN, LINUX_END, Record, RecordError, RecordedTable, linux_part, overview, part,
+    write_overview,
 };
 pub use recordings::{Recording, Recordings, Refused};
 pub use results::{Absent, PlayedRun, Results};

@@ -84,7 +84,13 @@ impl Experiment {
         };
         let each: Vec<Point> = runs.points().into_iter().filter(is_meant).collect();
         let is_empty = schemes.is_empty() || each.is_empty();
-        (!is_empty).then(|| Runs { schemes, each, drops: None, grid: Default::default(), point: runs.point.clone() })
+        (!is_empty).then(|| Runs {
+            schemes,
+            each,
+            drops: None,
+            grid: Default::default(),
+            point: runs.point.clone(),
+        })
     }
 }
 
@@ -195,7 +201,10 @@ mod tests {
                 assert!(planned.iter().any(|run| run.scheme == *scheme), "{id}: {scheme} is not played");
             }
             for point in &real.at {
-                assert!(planned.iter().any(|run| run.point.starts_with(point)), "{id}: {point} is not played");
+                assert!(
+                    planned.iter().any(|run| run.point.starts_with(point)),
+                    "{id}: {point} is not played"
+                );
             }
         }
         assert!(count > 0);

@@ -162,7 +162,8 @@ impl Record {
         section: &str,
     ) -> Result<(), RecordError> {
         let page = folder.join(id).join("README.md");
-        let text = put(&read(&page)?, marks, section).ok_or(RecordError::NoPlace { path: page.clone(), marks })?;
+        let text =
+            put(&read(&page)?, marks, section).ok_or(RecordError::NoPlace { path: page.clone(), marks })?;
         let path = folder.join(id).join(file);
         let json = serde_json::to_string_pretty(self)
             .map_err(|source| RecordError::Malformed { path: path.clone(), source })?;
@@ -242,7 +243,8 @@ pub fn write_overview(folder: &Path, experiments: &[Experiment]) -> Result<(), R
     let page = folder.join("README.md");
     let section = overview(folder, experiments)?;
     let marks = (BEGIN, END);
-    let text = put(&read(&page)?, marks, &section).ok_or(RecordError::NoPlace { path: page.clone(), marks })?;
+    let text =
+        put(&read(&page)?, marks, &section).ok_or(RecordError::NoPlace { path: page.clone(), marks })?;
     write(&page, &text)
 }
 
