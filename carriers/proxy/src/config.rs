@@ -10,7 +10,7 @@ use ranpace_config::{ConfigError, Configuration, Faults, Inconsistency, Log};
 use ranpace_pep::rapid::{self, Estimator, Profile, Settings};
 use ranpace_rnisd::client::Origin;
 use ranpace_units::{Bytes, Span};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The longest name: with the endings of the devices it has to fit the 15 bytes of an interface's name.
 const LONGEST_NAME: usize = 10;
@@ -74,7 +74,7 @@ impl Default for Config {
 }
 
 /// When a client's connection is accepted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Handshake {
     /// When the server has accepted: a refused connection is refused, an unreachable one is unreachable.
@@ -176,6 +176,8 @@ pub struct Rapid {
     pub theta: Option<f64>,
     /// Whether reports that under-report are detected.
     pub guard: Option<bool>,
+    /// Whether what reaches users past the proxy, such as UDP and QUIC, is subtracted from the capacity that is shared out.
+    pub account_udp: Option<bool>,
 }
 
 /// Names of [`Profile`].
@@ -296,7 +298,7 @@ impl Config {
 
     /// The allocator's settings.
     pub fn settings(&self) -> Settings {
-        let Rapid { profile, estimator, efficiency, theta, guard } = &self.rapid;
+        let Rapid { profile, estimator, efficiency, theta, guard, account_udp } = &self.rapid;
         let of = Settings::of(match profile {
             ProfileName::Field => Profile::Field,
             ProfileName::Thesis => Profile::Thesis,
@@ -310,6 +312,7 @@ impl Config {
             efficiency: efficiency.unwrap_or(of.efficiency),
             theta: theta.unwrap_or(of.theta),
             guard: guard.unwrap_or(of.guard),
+            account_udp: account_udp.unwrap_or(of.account_udp),
             period: self.feed.as_ref().map_or(of.period, |feed| feed.period),
             caps: rapid::Caps {
                 flow: of.caps.flow.max(OPEN_BUFFER.min(self.limits.flow_buffer)),
