@@ -12,7 +12,7 @@ use ranpace_pep::rapid::{
 };
 use ranpace_rnisd::client::Origin;
 use ranpace_units::{Bytes, Span};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The longest name: with the endings of the devices it has to fit the 15 bytes of an interface's name.
 const LONGEST_NAME: usize = 10;
@@ -76,7 +76,7 @@ impl Default for Config {
 }
 
 /// When a client's connection is accepted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Handshake {
     /// When the server has accepted: a refused connection is refused, an unreachable one is unreachable.
@@ -178,6 +178,8 @@ pub struct Rapid {
     pub theta: Option<f64>,
     /// Whether reports that under-report are detected.
     pub guard: Option<bool>,
+    /// Whether what reaches users past the proxy, such as UDP and QUIC, is subtracted from the capacity that is shared out.
+    pub account_udp: Option<bool>,
     /// The RTTs that windows are for.
     pub window: Option<WindowName>,
     /// What a server has in flight and waiting, relative to its window.
@@ -374,6 +376,7 @@ impl Config {
             efficiency,
             theta,
             guard,
+            account_udp,
             window,
             headroom,
             spare,
@@ -399,6 +402,7 @@ impl Config {
             efficiency: efficiency.unwrap_or(of.efficiency),
             theta: theta.unwrap_or(of.theta),
             guard: guard.unwrap_or(of.guard),
+            account_udp: account_udp.unwrap_or(of.account_udp),
             window: window.map_or(of.window, |name| match name {
                 WindowName::Wired => WindowRule::Wired,
                 WindowName::Whole => WindowRule::Whole,
