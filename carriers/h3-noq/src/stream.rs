@@ -1,5 +1,6 @@
 //! Streams: sending and receiving.
 
+use std::fmt;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
@@ -19,11 +20,17 @@ fn code(code: u64) -> VarInt {
 }
 
 /// The sending half of a stream.
-#[derive(Debug)]
 pub struct SendStream<B: Buf> {
     stream: noq::SendStream,
     /// What h3 has given and noq has not taken.
     waiting: Option<WriteBuf<B>>,
+}
+
+impl<B: Buf> fmt::Debug for SendStream<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = self.waiting.as_ref().map_or(0, Buf::remaining);
+        f.debug_struct("SendStream").field("stream", &self.stream).field("waiting", &waiting).finish()
+    }
 }
 
 impl<B: Buf> SendStream<B> {
