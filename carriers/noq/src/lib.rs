@@ -31,7 +31,7 @@ use std::time::Instant;
 
 use noq::congestion::{Controller, ControllerFactory};
 use noq::{Connection, PathId};
-pub use ranpace_cc::{Algorithm, AlgorithmError, Allocation, PepReport, RadioHint};
+pub use ranpace_cc::{Algorithm, AlgorithmError, Allocation, PepReport, RadioHint, ReceiverReport, bw_report};
 use ranpace_quic::{Adapter, Clock, Control, Stats};
 use ranpace_units::{Bytes, Time};
 
@@ -97,6 +97,12 @@ impl ConnectionControl {
     /// Returns false if nobody heard it: the connection has another controller, or its path is closed.
     pub fn on_radio(&self, hint: &RadioHint) -> bool {
         self.with(|control, now| control.on_radio(now, hint))
+    }
+
+    /// Passes on what the peer's receiver half has measured ([`ranpace_cc::bw_report`] encodes a rate), however it came here: for
+    /// the client-driven controls. Returns false if nobody heard it.
+    pub fn on_report(&self, report: &ReceiverReport) -> bool {
+        self.with(|control, now| control.on_report(now, report))
     }
 
     /// Passes on what a proxy on the path has seen. Returns false if nobody heard it.

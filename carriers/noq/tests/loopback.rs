@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use noq::{ClientConfig, Connection, Endpoint, PathId, ServerConfig, TransportConfig};
 use ranpace_cc::{ALL, Transport};
-use ranpace_noq::{ConnectionControl, Controls, RadioHint};
+use ranpace_noq::{ConnectionControl, Controls, RadioHint, bw_report};
 use ranpace_phy::LteBandwidth;
 use ranpace_rnis::CellInfo;
-use ranpace_units::Bytes;
+use ranpace_units::{Bytes, Rate};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// Some sixty windows of the beginning.
@@ -109,6 +109,22 @@ async fn radio_information_reaches_our_controls_and_no_others() {
         assert_eq!(control.on_radio(&hint), heard);
         assert_eq!(control.stats().is_some(), heard);
     }
+}
+
+#[tokio::test]
+async fn a_client_driven_control_follows_what_the_receiver_reports() {
+    let controls: Arc<Controls> = Arc::new("dcic".parse().unwrap());
+    let rig = Rig::new(with(&controls));
+    let (client, server) = rig.connect().await;
+    let control = ConnectionControl::new(server.clone(), controls);
+    let mut windows = Vec::new();
+    for rate in [Rate::from_mbit_per_s(1), Rate::from_mbit_per_s(4_000)] {
+        // The first acknowledgement starts the control, and later ones bring the RTT by which a rate becomes a window.
+        download(&client, &server).await;
+        assert!(control.on_report(&bw_report::Format::V1.encode(rate)));
+        windows.push(control.window().unwrap());
+    }
+    assert!(windows[0] < windows[1], "{windows:?}");
 }
 
 #[test]

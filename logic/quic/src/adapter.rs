@@ -30,7 +30,8 @@ use std::time::Instant;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use ranpace_cc::{
-    Allocation, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, State, Window,
+    Allocation, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint,
+    ReceiverReport, State, Window,
 };
 use ranpace_units::{Bytes, Span, Time};
 
@@ -186,6 +187,11 @@ impl Control {
     /// Radio information for the control.
     pub fn on_radio(&self, now: Time, hint: &RadioHint) {
         self.with(now, |control, cx, window| control.on_radio(cx, window, hint));
+    }
+
+    /// What the peer's receiver half has measured, for the control.
+    pub fn on_report(&self, now: Time, report: &ReceiverReport) {
+        self.with(now, |control, cx, window| control.on_report(cx, window, report));
     }
 
     /// A proxy's report for the control.
