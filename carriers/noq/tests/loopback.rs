@@ -113,7 +113,7 @@ async fn radio_information_reaches_our_controls_and_no_others() {
 
 #[tokio::test]
 async fn a_client_driven_control_follows_what_the_receiver_reports() {
-    let controls: Arc<Controls> = Arc::new("dcic".parse().unwrap());
+    let controls: Arc<Controls> = Arc::new("dcic:guard=off".parse().unwrap());
     let rig = Rig::new(with(&controls));
     let (client, server) = rig.connect().await;
     let control = ConnectionControl::new(server.clone(), controls);
