@@ -8,6 +8,7 @@ use std::time::Duration;
 use listenfd::ListenFd;
 use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
+use ranpace_proxy_options::set_window_clamp;
 use ranpace_rnisd::clock;
 use ranpace_units::Time;
 use rustix::net::{SocketFlags, acceptfrom_with, getsockname};
@@ -20,6 +21,8 @@ use crate::syn::{Ends, Syn};
 
 /// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
+/// What a server may send until its client is connected too: the handshake of a phone takes several RTTs of a near server. Ours.
+const FIRST_WINDOW: u32 = 64 << 10;
 /// A silent peer is asked for a sign of life after this time, so that connections of devices that have vanished end. Ours.
 const KEEPALIVE: Duration = Duration::from_secs(600);
 
@@ -183,9 +186,12 @@ fn connect_from(
         return Err(io::ErrorKind::TimedOut.into());
     }
     match socket.connect(&ends.server.into()) {
-        Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => Ok(socket.into()),
-        done => done.map(|()| socket.into()),
+        Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {}
+        done => done?,
     }
+    // After the SYN, whose scale follows from the whole buffer. Where the clamp is refused the buffer is the bound.
+    let _ = set_window_clamp(&socket, FIRST_WINDOW);
+    Ok(socket.into())
 }
 
 /// Closes a socket whose payload was handed over whole: the kernel sends what remains, and the end.
