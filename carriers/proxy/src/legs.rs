@@ -21,6 +21,8 @@ use crate::syn::{Ends, Syn};
 
 /// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
+/// The largest buffer for which the kernel scales windows unless told otherwise (the default of `net.ipv4.tcp_rmem`).
+const KERNELS_BUFFER: usize = 6 << 20;
 /// What a server may send until its client is connected too: the handshake of a phone takes several RTTs of a near server. Ours.
 const FIRST_WINDOW: u32 = 64 << 10;
 /// A silent peer is asked for a sign of life after this time, so that connections of devices that have vanished end. Ours.
@@ -81,11 +83,13 @@ pub fn adopt(socket: &Socket, buffers: &Buffers, congestion: &str) -> io::Result
     socket.set_nonblocking(true)?;
     let is_v4 = socket.domain()? == Domain::IPV4;
     set_up(socket, is_v4, buffers)?;
+    limit(socket, buffers)?;
     socket.set_tcp_congestion(congestion.as_bytes())
 }
 
 fn listen(address: SocketAddr, buffers: &Buffers, congestion: &str) -> io::Result<Socket> {
     let socket = transparent(address.ip(), buffers)?;
+    limit(&socket, buffers)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
@@ -111,10 +115,13 @@ fn set_up(socket: &Socket, is_v4: bool, buffers: &Buffers) -> io::Result<()> {
     socket.set_reuse_address(true)?;
     socket.set_linger(Some(Duration::ZERO))?;
     socket.set_tcp_nodelay(true)?;
-    // Set before the connection begins, since the scale of windows follows from it. The kernel doubles the value for its overhead.
-    setsockopt(socket, sockopt::RcvBufForce, &(buffers.receive / 2))?;
     socket.set_tcp_notsent_lowat(buffers.unsent as u32)?; // at most 128 KiB
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))
+}
+
+/// Limits what a socket receives and nobody has read. The kernel doubles the value for its overhead.
+fn limit(socket: &Socket, buffers: &Buffers) -> io::Result<()> {
+    Ok(setsockopt(socket, sockopt::RcvBufForce, &(buffers.receive / 2))?)
 }
 
 /// The next accepted connection, with its ends; `None` if none waits.
@@ -174,6 +181,12 @@ fn connect_from(
     until: Option<Time>,
 ) -> io::Result<OwnedFd> {
     let socket = transparent(ends.client.ip(), buffers)?;
+    // The scale of windows follows from a limit that is set before the SYN, but so does the window: all of it is announced at once, and
+    // a server 20 ms away has filled it before the phone has its handshake. The kernel's own buffers begin with 64 KiB.
+    let scale_is_enough = buffers.receive <= KERNELS_BUFFER;
+    if !scale_is_enough {
+        limit(&socket, buffers)?;
+    }
     if let Some(mss) = syn.and_then(|syn| syn.mss) {
         // The client's path may take less than the proxy's own devices. What the kernel does not accept is unusual, and not copied.
         let _ = socket.set_tcp_mss(mss.into());
@@ -189,7 +202,10 @@ fn connect_from(
         Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {}
         done => done?,
     }
-    // After the SYN, whose scale follows from the whole buffer. Where the clamp is refused the buffer is the bound.
+    if scale_is_enough {
+        limit(&socket, buffers)?;
+    }
+    // Where the clamp is refused the buffer is the bound.
     let _ = set_window_clamp(&socket, FIRST_WINDOW);
     Ok(socket.into())
 }
