@@ -8,7 +8,6 @@ use std::time::Duration;
 use listenfd::ListenFd;
 use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
-use ranpace_proxy_options::set_window_clamp;
 use ranpace_rnisd::clock;
 use ranpace_units::Time;
 use rustix::net::{SocketFlags, acceptfrom_with, getsockname};
@@ -23,8 +22,6 @@ use crate::syn::{Ends, Syn};
 const BACKLOG: i32 = 4096;
 /// The largest buffer for which the kernel scales windows unless told otherwise (the default of `net.ipv4.tcp_rmem`).
 const KERNELS_BUFFER: usize = 6 << 20;
-/// What a server may send until its client is connected too: the handshake of a phone takes several RTTs of a near server. Ours.
-const FIRST_WINDOW: u32 = 64 << 10;
 /// A silent peer is asked for a sign of life after this time, so that connections of devices that have vanished end. Ours.
 const KEEPALIVE: Duration = Duration::from_secs(600);
 
@@ -119,8 +116,13 @@ fn set_up(socket: &Socket, is_v4: bool, buffers: &Buffers) -> io::Result<()> {
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))
 }
 
-/// Limits what a socket receives and nobody has read. The kernel doubles the value for its overhead.
-fn limit(socket: &Socket, buffers: &Buffers) -> io::Result<()> {
+/// Limits what a socket receives and nobody has read.
+///
+/// # Errors
+///
+/// The system refuses it.
+pub fn limit(socket: &impl AsFd, buffers: &Buffers) -> io::Result<()> {
+    // The kernel doubles the value for its overhead.
     Ok(setsockopt(socket, sockopt::RcvBufForce, &(buffers.receive / 2))?)
 }
 
@@ -182,9 +184,8 @@ fn connect_from(
 ) -> io::Result<OwnedFd> {
     let socket = transparent(ends.client.ip(), buffers)?;
     // The scale of windows follows from a limit that is set before the SYN, but so does the window: all of it is announced at once, and
-    // a server 20 ms away has filled it before the phone has its handshake. The kernel's own buffers begin with 64 KiB.
-    let scale_is_enough = buffers.receive <= KERNELS_BUFFER;
-    if !scale_is_enough {
+    // a server 20 ms away has filled it before its phone has answered. Without one the kernel announces 64 KiB until somebody reads.
+    if buffers.receive > KERNELS_BUFFER {
         limit(&socket, buffers)?;
     }
     if let Some(mss) = syn.and_then(|syn| syn.mss) {
@@ -199,15 +200,9 @@ fn connect_from(
         return Err(io::ErrorKind::TimedOut.into());
     }
     match socket.connect(&ends.server.into()) {
-        Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {}
-        done => done?,
+        Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => Ok(socket.into()),
+        done => done.map(|()| socket.into()),
     }
-    if scale_is_enough {
-        limit(&socket, buffers)?;
-    }
-    // Where the clamp is refused the buffer is the bound.
-    let _ = set_window_clamp(&socket, FIRST_WINDOW);
-    Ok(socket.into())
 }
 
 /// Closes a socket whose payload was handed over whole: the kernel sends what remains, and the end.
