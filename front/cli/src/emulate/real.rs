@@ -279,7 +279,7 @@ fn proxy_file(spec: &ProxySpec, scenario: &Scenario, topology: &Topology) -> Res
     let flow = spec.buffers.flow.unwrap_or(ranpace_units::Bytes::new(4 << 20)).min(user);
     line(format!("limits.flow_buffer = \"{flow}\""));
     if let ProxyKind::Rapid(settings) = &spec.kind {
-        feed(scenario)?.into_iter().chain(rapid(settings, &of)?).for_each(&mut line);
+        feed(scenario)?.into_iter().chain(rapid(settings)).for_each(&mut line);
     }
     line("[[clients]]\ninterface = \"ran0\"".to_owned());
     let mut networks = Vec::new();
@@ -322,7 +322,7 @@ fn feed(scenario: &Scenario) -> Result<Vec<String>, Failure> {
 }
 
 /// The lines of the allocation.
-fn rapid(settings: &Settings, of: &dyn Fn(&str) -> String) -> Result<Vec<String>, Failure> {
+fn rapid(settings: &Settings) -> Vec<String> {
     let Settings {
         profile,
         estimator,
@@ -343,9 +343,6 @@ fn rapid(settings: &Settings, of: &dyn Fn(&str) -> String) -> Result<Vec<String>
         ran_floor,
         ..
     } = settings;
-    if *account_udp {
-        return Err(unmapped(&of("account_udp"), "true", "false"));
-    }
     let slack = match slack {
         Slack::Fixed(time) => time.to_string(),
         Slack::HalfRtt => "half_rtt".to_owned(),
@@ -392,7 +389,7 @@ fn rapid(settings: &Settings, of: &dyn Fn(&str) -> String) -> Result<Vec<String>
         ("slack", &slack),
         ("sr_allowance", &allowance),
     ];
-    let numbers: [(&str, &dyn Display); 8] = [
+    let numbers: [(&str, &dyn Display); 9] = [
         ("efficiency", efficiency),
         ("theta", theta),
         ("alpha", alpha),
@@ -401,9 +398,10 @@ fn rapid(settings: &Settings, of: &dyn Fn(&str) -> String) -> Result<Vec<String>
         ("floor", floor),
         ("ran_floor", ran_floor),
         ("guard", guard),
+        ("account_udp", account_udp),
     ];
     let words = words.into_iter().map(|(key, value)| format!("rapid.{key} = \"{value}\""));
-    Ok(words.chain(numbers.into_iter().map(|(key, value)| format!("rapid.{key} = {value}"))).collect())
+    words.chain(numbers.into_iter().map(|(key, value)| format!("rapid.{key} = {value}"))).collect()
 }
 
 #[cfg(test)]
