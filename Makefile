@@ -40,13 +40,12 @@ run:
 # Everything that CI checks: format, warnings, documentation, every test.
 test: fmt lint doc unit
 
-# What needs neither root nor the real clock, in less than four minutes once it is built: libraries, the simulator, the pages.
+# What needs neither root nor the real clock, in less than four minutes once it is built: libraries, the simulator, scenarios, the pages.
+# One command with the features of `unit`: cargo then builds nothing for it that `make test` does not need, too.
+FAST = golden conservation physics recovery quic any_text cells key_tables page refused \
+	architecture import_cycles docs_figures docs_links docs_results recorded_verdicts
 test-fast: fmt
-	$(CARGO) test --workspace --locked --lib --exclude ranpace-emulator --exclude ranpace-saturator
-	$(CARGO) test --locked --package ranpace-sim --test golden --test conservation --test physics --test recovery --test quic
-	$(CARGO) test --locked --package ranpace-scenario --tests
-	$(CARGO) test --locked --package ranpace-lab --test architecture --test import_cycles --test docs_figures --test docs_links --test docs_results \
-		--test recorded_verdicts
+	$(CARGO) test --workspace --locked $(CHECKED) --exclude ranpace-emulator --exclude ranpace-saturator --lib $(FAST:%=--test %)
 
 fmt:
 	$(CARGO) fmt --all --check

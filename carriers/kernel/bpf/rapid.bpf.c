@@ -3,7 +3,8 @@
  * RAPID's sender towards the user: the window that a proxy allocates, and the kernel's CUBIC without an allocation. The arithmetic is in
  * arithmetic/rapid.h.
  *
- * The proxy owns the socket, and writes what it allocates into the map `allocations` by the socket's own descriptor. The next
+ * The proxy owns the socket. It gives the connection a place in the array `allocations`, by the socket's own descriptor (`places`), and
+ * writes what it allocates there: the array is mapped into its memory, so that an allocation takes no system call. The next
  * acknowledgement applies it, or the first segment after an idle time.
  */
 #include "kernel.h"
@@ -23,21 +24,51 @@ struct proxied {
 
 STATE_OF(struct proxied);
 
-/* What the proxy allocates; as src/allocations.rs writes it. */
+/* The places of connections in `allocations`; a connection without one has no allocation. */
 struct {
     __uint(type, BPF_MAP_TYPE_SK_STORAGE);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, int);
-    __type(value, struct rapid_allocation);
+    __type(value, __u32);
+} places SEC(".maps");
+
+/*
+ * What the proxy allocates; as src/allocations.rs writes it, while this reads. Each half is written at once, so that a reader may find
+ * one half that is new and one that is a moment older, but never half a number.
+ */
+struct place {
+    __u64 rate;   /* payload, bytes a second */
+    __u64 window; /* payload, bytes; 0: no allocation */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 131072); /* more than a proxy has connections; 2 MB */
+    __type(key, __u32);
+    __type(value, struct place);
 } allocations SEC(".maps");
+
+/* What the proxy has written for this connection. */
+static __always_inline struct rapid_allocation allocation_of(struct sock *sk)
+{
+    struct rapid_allocation allocation = {};
+    __u32 *number = bpf_sk_storage_get(&places, sk, 0, 0);
+    struct place *place = number ? bpf_map_lookup_elem(&allocations, number) : 0;
+
+    if (place) {
+        allocation.rate = *(volatile __u64 *)&place->rate;
+        allocation.window = *(volatile __u64 *)&place->window;
+        allocation.valid = allocation.window > 0;
+    }
+    return allocation;
+}
 
 /* What the proxy wrote is applied, if it is new; the parent begins afresh where it took its allocation back. */
 static __always_inline void hear(struct sock *sk, struct proxied *p, struct flow *flow)
 {
-    struct rapid_allocation *written = bpf_sk_storage_get(&allocations, sk, 0, 0), wanted = {}, *last = &p->rapid.allocation;
+    struct rapid_allocation wanted = allocation_of(sk), *last = &p->rapid.allocation;
 
-    if (written)
-        wanted = *written;
     if (wanted.valid == last->valid && wanted.window == last->window && wanted.rate == last->rate)
         return;
     if (rapid_allocated(&settings, &p->rapid, flow, &wanted)) {

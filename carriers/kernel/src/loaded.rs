@@ -13,8 +13,9 @@ use crate::sockets::{self, Socket};
 
 /// The map of MELD that has what is known of users.
 pub(crate) const USERS: &str = "users";
-/// The map of `rapid` that has what is allocated.
+/// The maps of `rapid` that have what is allocated, and the places of connections there.
 pub(crate) const ALLOCATIONS: &str = "allocations";
+pub(crate) const PLACES: &str = "places";
 /// The longest name of a control, and the byte that ends it (TCP_CA_NAME_MAX).
 const NAME_ROOM: usize = 16;
 

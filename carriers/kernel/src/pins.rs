@@ -26,7 +26,7 @@ use crate::choice::{CHOICE, Prefix};
 use crate::control::{Control, Kind, SETTINGS};
 use crate::error::{CAPABILITIES, KernelError};
 use crate::layout::Layout;
-use crate::loaded::{ALLOCATIONS, Loaded, USERS, check_name, names, write};
+use crate::loaded::{Loaded, USERS, check_name, names, write};
 use crate::sockets::{self, Socket};
 
 /// How long `unload` waits for the name to become free. Ours; on an idle machine it takes milliseconds.
@@ -38,8 +38,8 @@ const FOLDER: &str = "/sys/fs/bpf/ranpace";
 
 /// Maps that are pinned, by the names that programs give them, and their files.
 const PINNED_MAPS: [(&str, &str); 3] = [(SETTINGS, "settings"), (CHOICE, "choice"), ("state", "state")];
-/// Maps that some controls have, pinned under their names: of MELD, of `rapid`, and of SIGMA: what its device said last, RTTmin of destinations.
-const MAPS_OF_SOME: [&str; 4] = [USERS, ALLOCATIONS, "device", "destinations"];
+/// Maps that some controls have, pinned under their names: of MELD, and of SIGMA: what its device said last, RTTmin of destinations.
+const MAPS_OF_SOME: [&str; 3] = [USERS, "device", "destinations"];
 
 /// A pinned control.
 #[derive(Clone, Debug)]

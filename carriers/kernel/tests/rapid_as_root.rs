@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ranpace_cc::Allocation;
-use ranpace_kernel::{Allocations, Control, KernelError, Loaded, Socket};
+use ranpace_kernel::{Allocations, Control, Loaded, Socket};
 use ranpace_units::{Bytes, Rate};
 use socket2::SockRef;
 
@@ -76,15 +76,6 @@ impl Connection {
     }
 }
 
-/// A pinned control, which is unloaded when the test ends, as it may.
-struct Pinned<'a>(&'a str);
-
-impl Drop for Pinned<'_> {
-    fn drop(&mut self) {
-        ranpace_kernel::unload(self.0).unwrap();
-    }
-}
-
 fn allocation(mbit_s: u64, window: u64) -> Option<Allocation> {
     Some(Allocation { rate: Rate::from_bits_per_s(mbit_s * 1_000_000), window: Bytes::new(window) })
 }
@@ -97,14 +88,18 @@ fn the_window_is_what_was_allocated_and_cubics_afterwards() {
     let name = format!("w{}", std::process::id());
     let loaded = Loaded::new(&Control::parse("rapid").unwrap(), &name).unwrap();
     let allocations = Allocations::of(&loaded).unwrap();
-    for host in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
+    // The last place there is, too.
+    for (host, place) in
+        [(Ipv4Addr::LOCALHOST.into(), 0), (Ipv6Addr::LOCALHOST.into(), allocations.places() - 1)]
+    {
         let mut connection = Connection::new(SocketAddr::new(host, 0));
         SockRef::from(&connection.stream).set_tcp_congestion(name.as_bytes()).unwrap();
+        allocations.assign(&connection.stream, place).unwrap();
         connection.send(3_000_000);
         let plain = connection.shown(&loaded, |_| true);
         assert_eq!(plain.figure("driven"), Some(0.0), "{plain:?}");
         for window in [3_000_000, 500_000, 5_000_000, 10] {
-            allocations.allocate(&connection.stream, allocation(80, window)).unwrap();
+            allocations.write(place, allocation(80, window));
             connection.send(3_000_000);
             let socket = connection.shown(&loaded, |socket| {
                 socket.figure("allocation_bytes") == Some(window as f64)
@@ -114,10 +109,15 @@ fn the_window_is_what_was_allocated_and_cubics_afterwards() {
             assert_eq!(socket.figure("cwnd"), Some(segments), "{window}: {socket:?}");
         }
         // CUBIC goes on from the window that it finds, in slow start.
-        allocations.allocate(&connection.stream, None).unwrap();
+        allocations.write(place, None);
         connection.send(3_000_000);
         let socket = connection.shown(&loaded, |socket| socket.figure("driven") == Some(0.0));
         assert!(socket.figure("cwnd").unwrap() > 1.0, "{socket:?}");
+        // Without its place the connection takes no notice of what another one is allocated there.
+        allocations.take_back(&connection.stream).unwrap();
+        allocations.write(place, allocation(80, 100_000));
+        connection.send(3_000_000);
+        assert_eq!(connection.shown(&loaded, |_| true).figure("driven"), Some(0.0));
         connection.end();
     }
 }
@@ -128,14 +128,13 @@ fn an_allocation_before_the_first_data_holds_from_the_beginning_and_sets_the_pac
         return;
     }
     let name = format!("a{}", std::process::id());
-    let mut loaded = Loaded::new(&Control::parse("rapid:pacing").unwrap(), &name).unwrap();
-    loaded.pin().unwrap();
-    let pinned = Pinned(&name);
-    let allocations = Allocations::pinned(&name).unwrap();
+    let loaded = Loaded::new(&Control::parse("rapid:pacing").unwrap(), &name).unwrap();
+    let allocations = Allocations::of(&loaded).unwrap();
     let mut connection = Connection::new((Ipv4Addr::LOCALHOST, 0).into());
     // Small segments: a pace is at least one of them in an RTT, which is short here.
     SockRef::from(&connection.stream).set_tcp_mss(536).unwrap();
-    allocations.allocate(&connection.stream, allocation(400, 400_000)).unwrap();
+    allocations.write(7, allocation(400, 400_000));
+    allocations.assign(&connection.stream, 7).unwrap();
     SockRef::from(&connection.stream).set_tcp_congestion(name.as_bytes()).unwrap();
     let socket = connection.shown(&loaded, |_| true);
     assert_eq!(socket.figure("driven"), Some(1.0), "{socket:?}");
@@ -148,13 +147,11 @@ fn an_allocation_before_the_first_data_holds_from_the_beginning_and_sets_the_pac
     assert!((50e6..=most).contains(&pace), "{socket:?}");
     // The kernel does not pace the first ten segments.
     assert!(took > 0.7 * 20e6 / most, "{took}: {socket:?}");
-    allocations.allocate(&connection.stream, None).unwrap();
+    allocations.write(7, None);
     connection.send(100_000);
     let socket = connection.shown(&loaded, |socket| socket.figure("driven") == Some(0.0));
     assert!(socket.figure("pacing_Bps") != Some(pace), "{socket:?}");
     connection.end();
-    drop(pinned);
-    assert!(matches!(Allocations::pinned(&name), Err(KernelError::NotLoaded { .. })));
 }
 
 #[test]
@@ -165,9 +162,10 @@ fn random_losses_do_not_change_an_allocated_window() {
         let allocations = Allocations::of(&loaded).unwrap();
         let mut connection = Connection::new((Ipv4Addr::LOCALHOST, 7000).into());
         SockRef::from(&connection.stream).set_tcp_congestion(name.as_bytes()).unwrap();
+        allocations.assign(&connection.stream, 0).unwrap();
         for (window, is_driven) in [(Some(100_000), true), (Some(30_000), true), (None, false)] {
             let allocated = window.and_then(|window| allocation(80, window));
-            allocations.allocate(&connection.stream, allocated).unwrap();
+            allocations.write(0, allocated);
             let before = connection.shown(&loaded, |_| true).figure("lost").unwrap();
             connection.send(2_000_000);
             let socket = connection.shown(&loaded, |_| true);

@@ -1,7 +1,8 @@
 //! What RAPID is told of each connection, and what it decides: windows towards servers, and rates and windows towards users.
 //!
 //! A *tick* reads the counters of the sockets whose connections have moved since the last one. A window towards a server is a clamp of
-//! the socket's window, which is set again at each tick: the kernel replaces it when the sizes of arriving segments change.
+//! the socket's window. It is set when it changes, or when the kernel has replaced it, as it does when the sizes of arriving segments
+//! change; for a connection at rest, when the next payload comes.
 
 use ranpace_pep::rapid::FlowId;
 use ranpace_proxy_options::{TcpInfo, set_window_clamp};
@@ -12,6 +13,8 @@ use crate::proxy::{Proxy, TICK, now};
 
 /// Ticks take at most this part of the time: they come later when there is much to read. Ours.
 const PART: u64 = 10;
+/// The kernel makes smaller clamps this one (`SOCK_MIN_RCVBUF` / 2, at most), which is below a segment.
+const LEAST_CLAMP: u32 = 1_152;
 
 /// A connection whose counters have not changed for this time is read at this interval, rather than at each tick: a thousand readers
 /// that stall would otherwise make ticks late for all others. Ours.
@@ -40,6 +43,7 @@ impl Proxy {
         // What was set for others may have changed what there is for these.
         for place in due.drain(..) {
             self.apply_window(place);
+            self.set_server_window(place);
         }
         self.spare = due;
         let took = now()?.since(begun);
@@ -55,8 +59,8 @@ impl Proxy {
         else {
             return;
         };
-        let (read, _) = relay.read();
-        let stuck = relay.stuck() as u64;
+        let ((read, read_up), (stuck, stuck_up)) = (relay.read(), relay.stuck());
+        let user_number = relay.user_number;
         let counted = &mut relay.counted;
         let flow = counted.flow;
         let came = server.bytes_received.saturating_sub(counted.received);
@@ -64,12 +68,18 @@ impl Proxy {
         let taken = user.bytes_acked.saturating_sub(counted.user_acked);
         (counted.received, counted.server_acked, counted.user_acked) =
             (server.bytes_received, server.bytes_acked, user.bytes_acked);
-        let backlog = server.bytes_received.saturating_sub(read) + stuck + u64::from(user.unsent);
+        let backlog = server.bytes_received.saturating_sub(read) + stuck as u64 + u64::from(user.unsent);
+        let uploaded =
+            user.bytes_received.saturating_sub(read_up) + stuck_up as u64 + u64::from(server.unsent);
         counted.server_rtt = Span::from_micros(server.rtt.into());
-        if came > 0 || taken > 0 || backlog != counted.backlog {
+        if came > 0 || taken > 0 || asked || (backlog, uploaded) != (counted.backlog, counted.uploaded) {
             counted.changed_at = now;
         }
+        let before = std::mem::replace(&mut counted.uploaded, uploaded);
         counted.backlog = backlog;
+        // The kernel has replaced the clamp, and would advertise more by now.
+        counted.clamp_due |= server.receive_threshold > counted.clamp.max(LEAST_CLAMP);
+        let replaced = counted.closed && user.receive_threshold > LEAST_CLAMP;
         let changes = now < counted.changed_at + REST;
         let server_rtt = counted.server_rtt;
         self.rapid.on_wan_data(now, flow, Bytes::new(came));
@@ -81,7 +91,12 @@ impl Proxy {
             self.rapid.on_ran_rtt(now, flow, Span::from_micros(user.rtt.max(1).into()));
         }
         self.rapid.on_backlog(now, flow, Bytes::new(backlog));
-        let is_over = backlog == 0 && user.unacked == 0 && came == 0 && taken == 0;
+        if self.uploads.on_waiting(user_number, Bytes::new(before), Bytes::new(uploaded)) {
+            self.close_or_reopen(user_number);
+        } else if replaced {
+            self.set_user_window(place);
+        }
+        let is_over = backlog == 0 && uploaded == 0 && user.unacked == 0 && came == 0 && taken == 0 && !asked;
         if is_over {
             return;
         }
@@ -90,6 +105,25 @@ impl Proxy {
         } else if let Some(relay) = self.relays.get_mut(place).filter(|relay| !relay.resting) {
             relay.resting = true;
             self.resting.push(place);
+        }
+    }
+
+    /// Closes the windows of all connections towards a user, or reopens them.
+    pub(crate) fn close_or_reopen(&mut self, user_number: u32) {
+        let own = self.relays.iter().filter(|(_, relay)| relay.user_number == user_number);
+        let places: Vec<usize> = own.map(|(place, _)| place).collect();
+        for place in places {
+            self.set_user_window(place);
+        }
+    }
+
+    /// Closes the window towards the user, or reopens it: then the socket's buffer limits it.
+    pub(crate) fn set_user_window(&mut self, place: usize) {
+        let Some(relay) = self.relays.get_mut(place) else { return };
+        relay.counted.closed = self.uploads.is_closed(relay.user_number);
+        let clamp = if relay.counted.closed { 1 } else { u32::MAX };
+        if set_window_clamp(&relay.user.socket, clamp).is_err() {
+            self.metrics.refused.inc();
         }
     }
 
@@ -111,7 +145,8 @@ impl Proxy {
         }
     }
 
-    /// Sets the window towards the server.
+    /// Sets the window towards the server. Where the server has no news from the proxy until it has sent more, this waits for that:
+    /// a report may change the windows of a thousand connections of which few have something to send.
     fn apply_window(&mut self, place: usize) {
         let Some(relay) = self.relays.get_mut(place) else { return };
         let flow = relay.counted.flow;
@@ -120,11 +155,23 @@ impl Proxy {
             .window(flow)
             .unwrap_or_else(|| self.rapid.room(flow))
             .min(self.config.limits.flow_buffer);
-        let scale = relay.counted.scale;
         // The kernel rounds up. A clamp of less than its least stops the server, too: that is below a segment.
-        let clamp = (window.get() as u32 >> scale) << scale; // at most `flow_buffer`
-        relay.counted.clamp = clamp;
-        if set_window_clamp(&relay.server.socket, clamp.max(1)).is_err() {
+        let clamp = (window.get() as u32 >> relay.counted.scale) << relay.counted.scale; // at most `flow_buffer`
+        let counted = &mut relay.counted;
+        counted.clamp_due |= clamp != counted.clamp;
+        // A window of two segments lets the server send; one that it has used up has to be opened for it.
+        let can_wait = counted.clamp > LEAST_CLAMP.max(2 * counted.mss) && clamp > LEAST_CLAMP;
+        counted.clamp = clamp;
+        if !relay.moved && !can_wait {
+            self.set_server_window(place);
+        }
+    }
+
+    /// Tells the kernel the window towards the server, if it is another one.
+    pub(crate) fn set_server_window(&mut self, place: usize) {
+        let Some(relay) = self.relays.get_mut(place).filter(|relay| relay.counted.clamp_due) else { return };
+        relay.counted.clamp_due = false;
+        if set_window_clamp(&relay.server.socket, relay.counted.clamp.max(1)).is_err() {
             self.metrics.refused.inc();
         }
     }
@@ -137,7 +184,8 @@ impl Proxy {
             return;
         };
         relay.counted.allocation = allocation;
-        if self.sender.allocate(&relay.user.socket, allocation).is_err() {
+        let is_first = !std::mem::replace(&mut relay.counted.allocated, true);
+        if self.sender.allocate(&relay.user.socket, place, is_first, allocation).is_err() {
             self.metrics.refused.inc();
         }
     }

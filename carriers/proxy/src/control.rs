@@ -1,10 +1,10 @@
-//! Questions to a running proxy, by HTTP: at a Unix socket for its operator (`/show`, `/drain`, `/metrics`, `/health`), and at a port
-//! for collectors of metrics (`/metrics`, `/health`).
+//! Questions to a running proxy, by HTTP: at a Unix socket for its operator (`/show`, `/drain`, `/hand-over`, `/metrics`, `/health`),
+//! and at a port for collectors of metrics (`/metrics`, `/health`).
 
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::config::Control;
 use crate::error::ProxyError;
@@ -36,13 +36,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Shared {
     asker: Asker,
     metrics: Arc<Metrics>,
+    /// Another process answers from now on.
+    handed_over: Arc<Notify>,
 }
 
 /// Answers until this is dropped.
 pub struct ControlServer {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
-    socket: PathBuf,
 }
 
 impl ControlServer {
@@ -53,10 +54,15 @@ impl ControlServer {
     /// The socket or the port cannot be had.
     pub fn start(control: &Control, asker: Asker, metrics: Arc<Metrics>) -> Result<Self, ProxyError> {
         let runtime = runtime()?;
-        let shared = Shared { asker, metrics };
+        let handed_over = Arc::new(Notify::new());
+        let shared = Shared { asker, metrics, handed_over: Arc::clone(&handed_over) };
         let public = Router::new().route("/metrics", get(show_metrics)).route("/health", get(health));
-        let own =
-            public.clone().route("/show", get(show)).route("/drain", post(drain)).with_state(shared.clone());
+        let own = public
+            .clone()
+            .route("/show", get(show))
+            .route("/drain", post(drain))
+            .route("/hand-over", post(hand_over));
+        let own = own.with_state(shared.clone());
         let public = public.with_state(shared);
         let path = control.socket.clone();
         let (unix, tcp) = runtime
@@ -68,16 +74,18 @@ impl ControlServer {
                     // It ends with the runtime; accepting goes on after errors.
                     tokio::spawn(async move { axum::serve(tcp, public).await });
                 }
+                let to_end = async move { handed_over.notified().await };
                 tokio::select! {
-                    _ = axum::serve(unix, own) => {}
-                    // Its sender is dropped, never used.
-                    _ = stopped => {}
+                    // The file is another process's from then on.
+                    _ = axum::serve(unix, own).with_graceful_shutdown(to_end) => {}
+                    // Its sender is dropped, never used. A file that is left is replaced by the next proxy.
+                    _ = stopped => { let _ = fs::remove_file(&path); }
                 }
             });
         };
         let thread = std::thread::Builder::new().name("control".to_owned()).spawn(serve);
         let thread = thread.map_err(ProxyError::system("start a thread"))?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), socket: path })
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 }
 
@@ -88,8 +96,6 @@ impl Drop for ControlServer {
             // A panic of the thread was printed when it happened.
             let _ = thread.join();
         }
-        // One that is left is replaced by the next proxy.
-        let _ = fs::remove_file(&self.socket);
     }
 }
 
@@ -144,6 +150,20 @@ async fn drain(State(shared): State<Shared>) -> StatusCode {
     if shared.asker.ask(Command::Drain) { StatusCode::ACCEPTED } else { StatusCode::SERVICE_UNAVAILABLE }
 }
 
+async fn hand_over(State(shared): State<Shared>) -> (StatusCode, String) {
+    let (answer, answered) = oneshot::channel();
+    shared.asker.ask(Command::HandOver(answer));
+    match answered.await {
+        Ok(Ok(())) => {
+            // This answer is the last one.
+            shared.handed_over.notify_one();
+            (StatusCode::OK, String::new())
+        }
+        Ok(Err(why)) => (StatusCode::CONFLICT, why),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the proxy ends".to_owned()),
+    }
+}
+
 async fn show_metrics(State(shared): State<Shared>) -> Response {
     ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], shared.metrics.text())
         .into_response()
@@ -178,6 +198,19 @@ pub fn ask_drain(socket: &Path) -> Result<(), ProxyError> {
     ask(socket, Method::POST, "/drain").map(drop)
 }
 
+/// Asks the proxy at this socket to hand over to this process, and returns when it has.
+pub(crate) fn ask_hand_over(socket: &Path) -> Result<(), ProxyError> {
+    ask(socket, Method::POST, "/hand-over").map(drop)
+}
+
+/// Waits until a proxy that has handed over has left its control socket, but not for ever.
+pub(crate) fn wait_until_left(socket: &Path) {
+    let until = std::time::Instant::now() + PATIENCE;
+    while std::os::unix::net::UnixStream::connect(socket).is_ok() && std::time::Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn ask(socket: &Path, method: Method, path: &str) -> Result<Bytes, ProxyError> {
     let failed = |reason: String| ProxyError::Command {
         command: format!("{method} {path} at {}", socket.display()),
@@ -198,7 +231,10 @@ fn ask(socket: &Path, method: Method, path: &str) -> Result<Bytes, ProxyError> {
         let answer = sender.send_request(request).await.map_err(|error| failed(error.to_string()))?;
         let status = answer.status();
         let body = answer.into_body().collect().await.map_err(|error| failed(error.to_string()))?.to_bytes();
-        if status.is_success() { Ok(body) } else { Err(failed(format!("the proxy answered {status}"))) }
+        if status.is_success() {
+            return Ok(body);
+        }
+        Err(failed(format!("the proxy answered {status}: {}", String::from_utf8_lossy(&body))))
     };
     runtime()?.block_on(async {
         let is_late = |_| failed(format!("no answer for {} s: the proxy hangs", PATIENCE.as_secs()));

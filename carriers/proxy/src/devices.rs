@@ -1,12 +1,13 @@
 //! The two devices of an exact handshake: `NAME-in` gives the proxy the SYNs of new connections and takes those for its listener;
-//! `NAME-out` takes those that pass. The kernel removes both with the process.
+//! `NAME-out` takes those that pass. The kernel removes both with the last process that has them.
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use tun_rs::{DeviceBuilder, SyncDevice};
+use rustix::io::Errno;
+use tun_rs::DeviceBuilder;
 
 use crate::error::ProxyError;
 use crate::rules;
@@ -18,8 +19,8 @@ const STARTING: Duration = Duration::from_secs(3);
 
 /// Both devices.
 pub struct Devices {
-    listening: SyncDevice,
-    passing: SyncDevice,
+    listening: OwnedFd,
+    passing: OwnedFd,
 }
 
 impl Devices {
@@ -35,16 +36,21 @@ impl Devices {
         })
     }
 
+    /// Both as another process has handed them over.
+    pub fn of([listening, passing]: [OwnedFd; 2]) -> Self {
+        Self { listening, passing }
+    }
+
     /// Reads a held packet and returns its length; `None` if nothing waits.
     ///
     /// # Errors
     ///
     /// The device is gone.
     pub fn held(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.listening.recv(buffer) {
+        match rustix::io::read(&self.listening, buffer) {
             Ok(length) => Ok(Some(length)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -54,7 +60,7 @@ impl Devices {
     ///
     /// The device is gone.
     pub fn to_listener(&self, syn: &[u8]) -> io::Result<()> {
-        self.listening.send(syn).map(drop)
+        Ok(rustix::io::write(&self.listening, syn).map(drop)?)
     }
 
     /// Lets a held SYN pass.
@@ -63,13 +69,13 @@ impl Devices {
     ///
     /// The device is gone.
     pub fn pass(&self, syn: &[u8]) -> io::Result<()> {
-        self.passing.send(syn).map(drop)
+        Ok(rustix::io::write(&self.passing, syn).map(drop)?)
     }
 
     /// Reads and drops what the kernel sends to the device of passing SYNs, such as its own announcements.
     pub fn empty(&self) {
         let mut buffer = [0; MTU as usize];
-        while self.passing.recv(&mut buffer).is_ok() {}
+        while rustix::io::read(&self.passing, &mut buffer).is_ok() {}
     }
 
     /// Readable when there is something to read for [`Self::held`], and for [`Self::empty`].
@@ -78,12 +84,10 @@ impl Devices {
     }
 }
 
-fn device(name: &str, device: &str) -> Result<SyncDevice, ProxyError> {
+fn device(name: &str, device: &str) -> Result<OwnedFd, ProxyError> {
     let created = DeviceBuilder::new().name(device).mtu(MTU).enable(false).build_sync();
     let tun = created.map_err(|error| match error.raw_os_error() {
-        Some(code) if code == nix::errno::Errno::EBUSY as i32 => {
-            ProxyError::Running { name: name.to_owned() }
-        }
+        Some(code) if code == Errno::BUSY.raw_os_error() => ProxyError::Running { name: name.to_owned() },
         _ => ProxyError::System {
             what: format!("create the device {device} (as root, with /dev/net/tun)"),
             error,
@@ -99,7 +103,7 @@ fn device(name: &str, device: &str) -> Result<SyncDevice, ProxyError> {
     while rules::ip(&format!("link show dev {device}"))?.contains("qdisc noop") && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
-    Ok(tun)
+    tun.as_fd().try_clone_to_owned().map_err(ProxyError::system(format!("open the device {device}")))
 }
 
 fn set(key: &str, value: &str) -> Result<(), ProxyError> {

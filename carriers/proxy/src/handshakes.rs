@@ -93,6 +93,21 @@ impl Handshakes {
         }
     }
 
+    /// Connections whose SYNs pass, and until when.
+    pub fn passing(&self) -> impl Iterator<Item = (Ends, Time)> + '_ {
+        self.passing.iter().map(|(ends, until)| (*ends, *until))
+    }
+
+    /// Adds those of another process.
+    pub fn extend_passing(&mut self, passing: Vec<(Ends, Time)>) {
+        self.passing.extend(passing);
+    }
+
+    /// All that wait.
+    pub fn waiting(&self) -> impl Iterator<Item = &Handshake> {
+        self.entries.iter().map(|(_, handshake)| handshake)
+    }
+
     /// Adds one, and returns its place.
     pub fn insert(&mut self, handshake: Handshake) -> usize {
         let ends = handshake.ends;

@@ -87,6 +87,8 @@ pub struct Metrics {
     pub other_port: Counter,
     /// Payload of connections that have ended, in bytes.
     pub payload: Family<PayloadLabels, Counter>,
+    /// What reached users past the proxy and was no TCP, in bytes of packets; counted with `rapid.account_udp`.
+    pub passing: Counter,
     /// Hints about users.
     pub hints: Counter,
     /// Times that the sender or a clamp was refused.
@@ -129,6 +131,11 @@ impl Default for Metrics {
                 "payload_bytes",
                 "Payload of connections that have ended",
                 Family::<PayloadLabels, Counter>::default()
+            ),
+            passing: metric!(
+                "passing_bytes",
+                "Packets that reached users past the proxy and were no TCP",
+                Counter::default()
             ),
             hints: metric!("hints", "Radio hints about users", Counter::default()),
             refused: metric!("refused", "Windows and rates that the kernel refused", Counter::default()),

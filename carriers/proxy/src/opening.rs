@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use ranpace_proxy_options::TcpInfo;
 use ranpace_units::{Bytes, Span, Time};
 use rustix::event::epoll::{self, EventFlags};
+use socket2::SockRef;
 
 use crate::alive::CERTAIN;
 use crate::config;
@@ -24,6 +25,8 @@ use crate::syn::{Ends, Syn};
 const HOLD: Span = Span::from_millis(1_500);
 /// Held SYNs and accepted connections that are taken at a time. Ours.
 const AT_ONCE: usize = 256;
+/// When the system has no descriptor for a connection that waits to be accepted, it is asked again after this time. Ours.
+const ACCEPT_AGAIN: Span = Span::from_millis(100);
 /// Room for a held packet.
 const PACKET: usize = 2048;
 
@@ -32,7 +35,7 @@ impl Proxy {
     pub(crate) fn on_held(&mut self, now: Time) -> io::Result<()> {
         let mut buffer = [0; PACKET];
         for _ in 0..AT_ONCE {
-            let Some(length) = self.devices.held(&mut buffer)? else { break };
+            let Some(length) = self.held(&mut buffer)? else { break };
             let packet = &buffer[..length];
             // What else comes are the kernel's own announcements, and SYNs that no receiver could read.
             if let Some(syn) = Syn::parse(packet) {
@@ -42,10 +45,14 @@ impl Proxy {
         Ok(())
     }
 
+    fn held(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        self.devices.as_ref().map_or(Ok(None), |devices| devices.held(buffer))
+    }
+
     /// SYNs that were held while the proxy was asleep pass.
     pub(crate) fn pass_held(&mut self, now: Time) -> io::Result<()> {
         let mut buffer = [0; PACKET];
-        while let Some(length) = self.devices.held(&mut buffer)? {
+        while let Some(length) = self.held(&mut buffer)? {
             let packet = &buffer[..length];
             if let Some(syn) = Syn::parse(packet) {
                 self.pass_late(now, &syn, packet);
@@ -69,7 +76,7 @@ impl Proxy {
             self.release(packet);
         } else if self.handshakes.is_passing(&syn.ends, now) {
             self.pass_unnoticed(packet);
-        } else if self.is_full(syn.ends.client.ip()) {
+        } else if self.accept_again_at.is_some() || self.is_full(syn.ends.client.ip()) {
             self.pass(packet, Passed::Limit);
         } else {
             match legs::connect(&syn.ends, Some(syn), &self.buffers, Some(self.renewed_at + CERTAIN)) {
@@ -80,7 +87,8 @@ impl Proxy {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => self.pass_late(now, syn, packet),
                 Err(error) => {
                     tracing::debug!(server = %syn.ends.server, %error, "the server is not reached; the client may see for itself");
-                    self.pass(packet, Passed::Refused);
+                    let is_limit = matches!(error.raw_os_error(), Some(code) if [Errno::EMFILE, Errno::ENFILE].map(|limit| limit as i32).contains(&code));
+                    self.pass(packet, if is_limit { Passed::Limit } else { Passed::Refused });
                 }
             }
         }
@@ -118,6 +126,7 @@ impl Proxy {
             || self.users.connections(client) >= limits.connections_per_user
             || self.handshakes.of_client(client) >= limits.handshakes_per_client
             || !self.rapid.admits()
+            || self.rapid.backlog() + self.uploads.total() >= limits.total_buffer
     }
 
     fn pass(&self, syn: &[u8], why: Passed) {
@@ -127,12 +136,12 @@ impl Proxy {
 
     fn pass_unnoticed(&self, syn: &[u8]) {
         // What the device does not take is repeated by the client.
-        let _ = self.devices.pass(syn);
+        let _ = self.devices.as_ref().map(|devices| devices.pass(syn));
     }
 
     fn release(&self, syn: &[u8]) {
         // What the device does not take is repeated by the client.
-        let _ = self.devices.to_listener(syn);
+        let _ = self.devices.as_ref().map(|devices| devices.to_listener(syn));
     }
 
     /// Waits for the server's answer.
@@ -140,7 +149,12 @@ impl Proxy {
         if !leg.has_port {
             self.metrics.other_port.inc();
         }
-        let place = self.handshakes.insert(Handshake { ends, server: leg.socket, state, since: now });
+        self.add_handshake(Handshake { ends, server: leg.socket, state, since: now });
+    }
+
+    /// Waits for what becomes of a handshake.
+    pub(crate) fn add_handshake(&mut self, handshake: Handshake) {
+        let place = self.handshakes.insert(handshake);
         let Some(handshake) = self.handshakes.get_mut(place) else { return };
         if epoll::add(&self.epoll, &handshake.server, Token::Handshake(place).data(), flags()).is_err() {
             // Without memory in the kernel; the client tries again.
@@ -198,10 +212,33 @@ impl Proxy {
                 Ok(Some((user, ends))) => self.on_accepted(now, user, ends),
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    if self.accept_again_at.replace(now + ACCEPT_AGAIN).is_none() {
+                        tracing::warn!(%error, "cannot accept connections; new ones pass until it can");
+                        self.listen_for(EventFlags::empty());
+                    }
                     return;
                 }
             }
+        }
+    }
+
+    /// Tries to accept what has waited since the system had no descriptor for it.
+    pub(crate) fn accept_again(&mut self, now: Time) {
+        let failed = self.accept_again_at;
+        for listener in 0..self.listeners.len() {
+            self.on_accept(now, listener);
+        }
+        if self.accept_again_at == failed {
+            self.accept_again_at = None;
+            self.listen_for(EventFlags::IN);
+        }
+    }
+
+    /// Which events of the listeners are awaited.
+    fn listen_for(&self, flags: EventFlags) {
+        for (place, socket) in self.listeners.iter().enumerate() {
+            // It changes what is there already, for which the kernel needs nothing.
+            let _ = epoll::modify(&self.epoll, socket, Token::Listener(place).data(), flags);
         }
     }
 
@@ -234,6 +271,12 @@ impl Proxy {
     /// Both legs are established.
     fn complete(&mut self, now: Time, ends: Ends, user: OwnedFd, server: OwnedFd) {
         let Ok(info) = TcpInfo::read(&server) else { return };
+        // Both ends are reset where it fails.
+        let Ok(()) = legs::limit(&server, &self.buffers) else { return };
+        if now < self.inherited_until {
+            // Listeners of another process gave it that one's control. Where it is refused, the kernel's own sends.
+            let _ = SockRef::from(&user).set_tcp_congestion(self.sender.congestion().as_bytes());
+        }
         let user_number = self.users.begin(ends.client.ip());
         let rtt = Span::from_micros(info.rtt.into());
         let flow = self.rapid.open(now, user_number, rtt, Bytes::new(info.send_mss.into()));
@@ -244,10 +287,15 @@ impl Proxy {
             user_acked: 0,
             server_rtt: rtt,
             backlog: 0,
+            uploaded: 0,
             changed_at: now,
+            mss: info.send_mss,
             scale: info.receive_window_scale(),
             clamp: 0,
+            clamp_due: false,
+            closed: false,
             allocation: None,
+            allocated: false,
         };
         let relay = Relay::new(ends, user_number, now, Leg::new(user), Leg::new(server), counted);
         let place = self.relays.insert(relay);
@@ -274,6 +322,9 @@ impl Proxy {
             return;
         }
         self.apply_changes();
+        if self.uploads.is_closed(user_number) {
+            self.set_user_window(place);
+        }
         self.go(now, place);
     }
 }

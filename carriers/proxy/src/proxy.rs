@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender as CommandSender, channel};
 
 use ranpace_pep::rapid::Rapid;
+use ranpace_pep::uploads::Uploads;
 use ranpace_rnisd::clock;
-use ranpace_units::{Span, Time};
+use ranpace_units::{Bytes, Span, Time};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use slab::Slab;
@@ -19,15 +20,19 @@ use socket2::Socket;
 
 use crate::alive::{Alive, CERTAIN, RENEWED};
 use crate::buffers::Buffers;
-use crate::config::Config;
+use crate::config::{Config, Handshake};
+use crate::control;
 use crate::devices::Devices;
 use crate::error::ProxyError;
 use crate::feed::{FeedThread, News};
+use crate::handover::{Estate, Inheritance};
 use crate::handshakes::Handshakes;
 use crate::legs;
 use crate::metrics::{End, Metrics};
+use crate::passing::{self, Passing};
 use crate::pipes::Pipes;
 use crate::relay::{Progress, Relay, Side};
+use crate::rights;
 use crate::rules::Rules;
 use crate::sender::Sender;
 use crate::syn::Ends;
@@ -42,6 +47,9 @@ pub(crate) const TICK: Span = Span::from_millis(1);
 const RESERVED: u64 = 256;
 /// Of these parts of the descriptors, two are for legs of connections; what remains is for pipes. Ours.
 const PARTS: (u64, u64) = (15, 32);
+/// A connection whose SYN another process has given to the listener is accepted within this time. Ours: longer than a client may take
+/// to complete its handshake.
+const INHERITED: Span = Span::from_secs(20);
 /// Interval of what is done now and then: handshakes that nobody completes, gauges. Ours.
 const HOUSEKEEPING: Span = Span::SECOND;
 /// Interval at which sockets that have ended are asked whether their peers have acknowledged all. Ours.
@@ -97,6 +105,8 @@ pub enum Command {
     Answer(tokio::sync::oneshot::Sender<()>),
     /// Split no further connections, and end when those that are open have ended.
     Drain,
+    /// Let another process go on, which listens for that. Answers why not.
+    HandOver(tokio::sync::oneshot::Sender<Result<(), String>>),
 }
 
 /// Asks the proxy's thread.
@@ -120,13 +130,17 @@ impl Asker {
 pub struct Proxy {
     pub(crate) config: Config,
     pub(crate) buffers: Buffers,
-    pub(crate) devices: Devices,
+    /// Of an exact handshake.
+    pub(crate) devices: Option<Devices>,
     pub(crate) listeners: Vec<Socket>,
     rules: Rules,
     alive: Alive,
     pub(crate) epoll: OwnedFd,
     wake: Arc<OwnedFd>,
     commands: (CommandSender<Command>, Receiver<Command>),
+    /// With `rapid.account_udp`, and when it is read next.
+    passing: Option<Passing>,
+    passing_at: Time,
     feed: Option<FeedThread>,
     feed_trouble: Option<String>,
     pub(crate) handshakes: Handshakes,
@@ -136,6 +150,7 @@ pub struct Proxy {
     pub(crate) by_flow: Vec<usize>,
     pub(crate) users: Users,
     pub(crate) rapid: Rapid,
+    pub(crate) uploads: Uploads,
     pub(crate) sender: Sender,
     pub(crate) metrics: Arc<Metrics>,
     pipes: Pipes,
@@ -154,6 +169,12 @@ pub struct Proxy {
     renew_at: Time,
     pub(crate) renewed_at: Time,
     housekeeping_at: Time,
+    /// The system has no descriptor for a connection that waits to be accepted; until then none is accepted.
+    pub(crate) accept_again_at: Option<Time>,
+    /// Until then connections may come that listeners accepted while they were another process's.
+    pub(crate) inherited_until: Time,
+    /// The rules are this process's to remove.
+    has_rules: bool,
     /// It splits no further connections.
     draining: bool,
     /// Sockets whose connections have ended, until their peers have acknowledged all. Without the rules, which a drained proxy removes,
@@ -169,32 +190,57 @@ impl Proxy {
     ///
     /// A right is missing, the system is not set up for forwarding, or another proxy has the same name or port.
     pub fn start(config: Config) -> Result<Self, ProxyError> {
+        Self::prepare(config, false)
+    }
+
+    /// The same in place of a running proxy of the same name, number, port and handshake, which keeps what it has split until that
+    /// has ended; no connection is lost. Where none runs, as [`Self::start`].
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::start`], or the running proxy does not hand over; it goes on then.
+    pub fn take_over(config: Config) -> Result<Self, ProxyError> {
+        Self::prepare(config, true)
+    }
+
+    fn prepare(config: Config, takes_over: bool) -> Result<Self, ProxyError> {
         crate::system::check(&config)?;
-        let now = now()?;
         let (sender, complaint) = Sender::new(config.sender.control)?;
         if let Some(why) = complaint {
             tracing::warn!(%why, "the kernel control is not used; CUBIC with a limit of its pace sends to users");
         }
-        let devices = Devices::create(&config.name)?;
         let (connections, pipes) = descriptors()?;
         let buffers = Buffers::of(config.limits.flow_buffer);
-        let listeners = legs::listeners(&config, &buffers, sender.congestion())?;
+        // From here on another process waits for this one.
+        let mut inheritance = if takes_over { Inheritance::ask(&config)? } else { None };
+        let now = now()?;
+        let devices = match (&mut inheritance, config.handshake) {
+            (Some(inheritance), _) => inheritance.devices.take(),
+            (None, Handshake::Exact) => Some(Devices::create(&config.name)?),
+            (None, Handshake::AcceptFirst) => None,
+        };
+        let listeners = match &mut inheritance {
+            Some(inheritance) => {
+                let listeners = std::mem::take(&mut inheritance.listeners);
+                for listener in &listeners {
+                    legs::adopt(listener, &buffers, sender.congestion())
+                        .map_err(ProxyError::system("set up a listener of the running proxy"))?;
+                }
+                listeners
+            }
+            None => legs::listeners(&config, &buffers, sender.congestion())?,
+        };
         let rules = Rules::new(&config);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(ProxyError::system("create an epoll instance"))?;
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
             .map_err(ProxyError::system("create an eventfd"))?;
         let users = Users::new(&config.user);
-        let feed = match &config.feed {
-            Some(feed) => {
-                let wake = wake.try_clone().map_err(ProxyError::system("copy an eventfd"))?;
-                Some(FeedThread::start(feed, users.wanted(), wake)?)
-            }
-            None => None,
-        };
+        let passing = config.settings().account_udp.then(|| Passing::new(&config.name));
         let alive = Alive::new(&config.name).map_err(ProxyError::system("open a socket of nfnetlink"))?;
-        let proxy = Self {
+        let mut proxy = Self {
             rapid: Rapid::new(config.settings().ticking(TICK)),
+            uploads: Uploads::new(config.limits.user_buffer),
             most: config.limits.connections.min(connections),
             devices,
             listeners,
@@ -203,7 +249,9 @@ impl Proxy {
             epoll,
             wake: Arc::new(wake),
             commands: channel(),
-            feed,
+            passing: passing.transpose().map_err(ProxyError::system("open a socket of nfnetlink"))?,
+            passing_at: now,
+            feed: None,
             feed_trouble: None,
             handshakes: Handshakes::default(),
             relays: Slab::new(),
@@ -223,22 +271,85 @@ impl Proxy {
             renew_at: now,
             renewed_at: now,
             housekeeping_at: now,
+            accept_again_at: None,
+            inherited_until: now,
+            has_rules: false,
             draining: false,
             closing: Vec::new(),
             closing_at: now,
             config,
         };
         proxy.listen()?;
-        proxy.rules.install(proxy.config.handshake)?;
+        match inheritance {
+            None => proxy.rules.install(proxy.config.handshake)?,
+            Some(inheritance) => proxy.inherit(now, inheritance)?,
+        }
+        proxy.has_rules = true;
+        rights::keep_what_is_needed()?;
+        // Its thread has the rights of this one.
+        if let Some(feed) = &proxy.config.feed {
+            let wake = proxy.wake.try_clone().map_err(ProxyError::system("copy an eventfd"))?;
+            proxy.feed = Some(FeedThread::start(feed, proxy.users.wanted(), wake)?);
+        }
         Ok(proxy)
     }
 
+    /// Goes on with what another process has handed over.
+    fn inherit(&mut self, now: Time, inheritance: Inheritance) -> Result<(), ProxyError> {
+        if inheritance.rules != self.rules.table() {
+            self.rules.replace()?;
+        }
+        inheritance.accept()?;
+        self.inherited_until = now + INHERITED;
+        self.handshakes.extend_passing(inheritance.passing);
+        for handshake in inheritance.handshakes {
+            self.add_handshake(handshake);
+        }
+        control::wait_until_left(&self.config.control.socket);
+        Ok(())
+    }
+
+    /// Hands over to the process that waits for it.
+    fn hand_over(&mut self) -> Result<(), String> {
+        if self.draining {
+            return Err("it drains already".to_owned());
+        }
+        let estate = Estate {
+            config: &self.config,
+            devices: self.devices.as_ref(),
+            listeners: &self.listeners,
+            rules: self.rules.table(),
+        };
+        estate
+            .hand_over(self.handshakes.waiting(), self.handshakes.passing())
+            .map_err(|error| error.to_string())?;
+        // The kernel would go on telling of sockets that another process has, too. What is there can be deleted.
+        let devices = self.devices.take();
+        let devices = devices.iter().map(Devices::descriptors).flat_map(|(held, passed)| [held, passed]);
+        let sockets = self.listeners.iter().map(AsFd::as_fd);
+        let legs = self.handshakes.waiting().map(|handshake| handshake.server.as_fd());
+        for descriptor in devices.chain(sockets).chain(legs) {
+            let _ = epoll::delete(&self.epoll, descriptor);
+        }
+        self.listeners.clear();
+        self.handshakes = Handshakes::default();
+        self.accept_again_at = None;
+        (self.draining, self.has_rules) = (true, false);
+        tracing::info!(
+            connections = self.relays.len(),
+            "handed over; this process ends with its connections"
+        );
+        Ok(())
+    }
+
     fn listen(&self) -> Result<(), ProxyError> {
-        let (held, passed) = self.devices.descriptors();
-        let sources = [(self.wake.as_fd(), Token::Wake), (held, Token::DeviceIn), (passed, Token::DeviceOut)];
+        let wake = [(self.wake.as_fd(), Token::Wake)].into_iter();
+        let devices = self.devices.iter().map(Devices::descriptors);
+        let devices =
+            devices.flat_map(|(held, passed)| [(held, Token::DeviceIn), (passed, Token::DeviceOut)]);
         let listeners =
             self.listeners.iter().enumerate().map(|(place, socket)| (socket.as_fd(), Token::Listener(place)));
-        for (source, token) in sources.into_iter().chain(listeners) {
+        for (source, token) in wake.chain(devices).chain(listeners) {
             epoll::add(&self.epoll, source, token.data(), epoll::EventFlags::IN)
                 .map_err(ProxyError::system("wait for a descriptor"))?;
         }
@@ -316,6 +427,12 @@ impl Proxy {
         if !self.resting.is_empty() {
             until = until.min(self.rest_until.max(self.tick_at));
         }
+        if let Some(again) = self.accept_again_at {
+            until = until.min(again);
+        }
+        if self.counts_passing() {
+            until = until.min(self.passing_at);
+        }
         if let Some(deadline) = self.rapid.next_deadline() {
             // Not more often than ticks: one wakes up for all that is due.
             until = until.min(deadline.max(self.tick_at));
@@ -334,7 +451,7 @@ impl Proxy {
                 self.on_commands(now);
             }
             Token::DeviceIn => self.on_held(now).map_err(ProxyError::system("read held SYNs"))?,
-            Token::DeviceOut => self.devices.empty(),
+            Token::DeviceOut => self.devices.iter().for_each(Devices::empty),
             Token::Listener(place) => self.on_accept(now, place),
             Token::Handshake(place) => self.on_answer(now, place, flags),
             Token::Relay(place, side) => self.on_leg(now, place, side, flags),
@@ -359,6 +476,11 @@ impl Proxy {
 
     /// Moves the payload of a connection, and ends it where it is over.
     pub(crate) fn go(&mut self, now: Time, place: usize) {
+        let Some(relay) = self.relays.get(place) else { return };
+        // Otherwise the next tick tells the server.
+        if relay.counted.clamp_due && !relay.moved {
+            self.set_server_window(place);
+        }
         let Some(relay) = self.relays.get_mut(place) else { return };
         let progress = relay.go(&mut self.pipes);
         self.mark_moved(place);
@@ -389,6 +511,9 @@ impl Proxy {
     fn end_complete(&mut self, now: Time, place: usize) {
         let Some(relay) = self.forget(now, place) else { return };
         self.metrics.end(End::Complete, relay.read());
+        if relay.counted.allocated && self.sender.take_back(&relay.user.socket).is_err() {
+            self.metrics.refused.inc();
+        }
         for socket in [relay.user.socket, relay.server.socket] {
             if self.closing.len() < MOST_CLOSING && !is_acknowledged(&socket) {
                 self.closing.push(socket);
@@ -412,6 +537,9 @@ impl Proxy {
         relay.give_up(&mut self.pipes);
         self.by_ends.remove(&relay.ends);
         self.rapid.close(now, relay.counted.flow);
+        if self.uploads.on_waiting(relay.user_number, Bytes::new(relay.counted.uploaded), Bytes::ZERO) {
+            self.close_or_reopen(relay.user_number);
+        }
         self.users.end(relay.user_number);
         self.metrics.connections.dec();
         Some(relay)
@@ -426,6 +554,13 @@ impl Proxy {
         let rested = !self.resting.is_empty() && now >= self.rest_until;
         if now >= self.tick_at && (is_due || rested || !self.moved.is_empty()) {
             self.tick(now)?;
+        }
+        if self.counts_passing() && now >= self.passing_at {
+            self.passing_at = now + passing::READ;
+            self.count_passing(now);
+        }
+        if self.accept_again_at.is_some_and(|again| again <= now) {
+            self.accept_again(now);
         }
         if now >= self.housekeeping_at {
             self.housekeeping_at = now + HOUSEKEEPING;
@@ -448,6 +583,22 @@ impl Proxy {
         tracing::warn!(%error, "the rules of the proxy are gone; they are added again");
         self.rules.install(self.config.handshake)?;
         self.alive.renew().map_err(ProxyError::system("say to nftables that the proxy works"))
+    }
+
+    /// Whether there are users to whom something may pass that counts.
+    fn counts_passing(&self) -> bool {
+        self.passing.is_some() && !self.relays.is_empty()
+    }
+
+    fn count_passing(&mut self, now: Time) {
+        // Without the table nothing is counted; the next renewal notices that it is gone, and adds it.
+        let passed = self.passing.as_mut().and_then(|passing| passing.read(now).ok()).unwrap_or_default();
+        for (address, bytes) in passed {
+            self.metrics.passing.inc_by(bytes.get());
+            if let Some(user) = self.users.number(address) {
+                self.rapid.on_passing(user, bytes);
+            }
+        }
     }
 
     fn keep_house(&mut self, now: Time) {
@@ -505,6 +656,10 @@ impl Proxy {
                     let _ = answer.send(());
                 }
                 Command::Drain => self.drain(),
+                Command::HandOver(answer) => {
+                    // Who asked may have gone.
+                    let _ = answer.send(self.hand_over());
+                }
             }
         }
     }
@@ -534,6 +689,9 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
+        if !self.has_rules {
+            return;
+        }
         // While there are rules, new connections pass, because nobody listens any more.
         let ended = self.alive.end();
         self.listeners.clear();

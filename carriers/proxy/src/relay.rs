@@ -82,16 +82,26 @@ pub struct Counted {
     pub user_acked: u64,
     /// Smoothed RTT to the server.
     pub server_rtt: Span,
-    /// Payload for the user that waits in the proxy.
+    /// Payload for the user that waits in the proxy, and payload for the server.
     pub backlog: u64,
+    /// See `backlog`.
+    pub uploaded: u64,
     /// When any of these counters was last seen to change.
     pub changed_at: Time,
+    /// Largest payload of a segment, in bytes.
+    pub mss: u32,
     /// Shift of the windows towards the server.
     pub scale: u8,
     /// The last clamp, in bytes.
     pub clamp: u32,
+    /// The window towards the server has changed, and is set before the next payload is read.
+    pub clamp_due: bool,
+    /// The window towards the user is closed.
+    pub closed: bool,
     /// The last allocation towards the user: rate and window.
     pub allocation: Option<(Rate, Bytes)>,
+    /// The sender towards the user has been told of an allocation.
+    pub allocated: bool,
 }
 
 /// A split connection.
@@ -158,9 +168,9 @@ impl Relay {
             .for_each(|_| pipes.forget());
     }
 
-    /// Bytes for the user that are in a pipe.
-    pub fn stuck(&self) -> usize {
-        self.down.stuck
+    /// Bytes for the user that are in a pipe, and bytes for the server.
+    pub fn stuck(&self) -> (usize, usize) {
+        (self.down.stuck, self.up.stuck)
     }
 
     /// Moves what can be moved, at most a pipe's content at a time.

@@ -22,6 +22,11 @@ use crate::error::ProxyError;
 
 /// The set whose element says that the proxy works.
 pub const ALIVE: &str = "alive";
+/// The sets that count what passes to users that is not TCP, by address: IPv4 and IPv6.
+pub const PASSING: [&str; 2] = ["passing4", "passing6"];
+/// An address to which nothing has passed for this time is not counted any more, and most addresses. Ours.
+const COUNTED: &str = "1m";
+const MOST_COUNTED: u32 = 65_536;
 /// A SYN that opens a connection.
 const SYN: &str = "tcp flags & (fin|syn|rst|ack) == syn";
 const NO_SYN: &str = "tcp flags & (fin|syn|rst|ack) != syn";
@@ -64,6 +69,17 @@ impl Rules {
             }
         }
         nft(&self.table)
+    }
+
+    /// Replaces the table alone, at once, as that of a proxy that works.
+    ///
+    /// # Errors
+    ///
+    /// `nft` is not there, or refuses.
+    pub fn replace(&self) -> Result<(), ProxyError> {
+        let name = nft_name(&self.name);
+        let works = format!("add element inet {name} {ALIVE} {{ tcp timeout 1s expires 1s }}");
+        nft(&format!("table inet {name}\ndelete table inet {name}\n{}{works}\n", self.table))
     }
 
     /// Removes all that is there, which may be what a process left that was killed.
@@ -137,14 +153,38 @@ fn table(config: &Config) -> String {
     }
     for Clients { interface, networks, ports } in &config.clients {
         let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
-        let ports =
-            if ports.is_empty() { String::new() } else { format!("tcp dport {{ {} }} ", ports.join(", ")) };
+        let ports = if ports.is_empty() {
+            "meta l4proto tcp ".to_owned()
+        } else {
+            format!("tcp dport {{ {} }} ", ports.join(", "))
+        };
         for network in networks {
             let (family, take) = (family(network), take(family(network)));
             line(&format!("  iifname \"{interface}\" {family} saddr {network} {ports}{take} accept"));
         }
     }
-    line(" }\n}");
+    line(" }");
+    if config.settings().account_udp {
+        for (set, kind) in PASSING.into_iter().zip(["ipv4_addr", "ipv6_addr"]) {
+            line(&format!(
+                " set {set} {{\n  type {kind}\n  size {MOST_COUNTED}\n  flags dynamic,timeout\n  timeout {COUNTED}\n  counter\n }}"
+            ));
+        }
+        line(" chain forward {");
+        line("  type filter hook forward priority mangle; policy accept;");
+        line("  meta l4proto tcp accept");
+        for Clients { interface, networks, .. } in &config.clients {
+            for network in networks {
+                let family = family(network);
+                let set = PASSING[usize::from(family == "ip6")];
+                line(&format!(
+                    "  oifname \"{interface}\" {family} daddr {network} update @{set} {{ {family} daddr }}"
+                ));
+            }
+        }
+        line(" }");
+    }
+    line("}");
     text
 }
 
@@ -197,7 +237,7 @@ mod tests {
 
     #[test]
     fn only_configured_networks_and_ports_are_taken() {
-        let text = "except = [\"10.9.0.0/16\"]\n[[clients]]\ninterface = \"ran0\"\nnetworks = [\"10.45.0.0/16\", \"fd45::/48\"]\nports = [\"443\", \"5000-5999\"]\n";
+        let text = "except = [\"10.9.0.0/16\"]\n[[clients]]\ninterface = \"ran0\"\nnetworks = [\"10.45.0.0/16\", \"fd45::/48\"]\nports = [\"443\", \"5000-5999\"]\n[[clients]]\ninterface = \"ran1\"\nnetworks = [\"10.46.0.0/16\"]\n";
         let config = Config::parse("proxy.toml", text).unwrap();
         let rules = Rules::new(&config);
         let taking: Vec<&str> = rules.table().lines().filter(|line| line.contains("mark set 5251")).collect();
@@ -206,6 +246,8 @@ mod tests {
             [
                 "  iifname \"ran0\" ip saddr 10.45.0.0/16 tcp dport { 443, 5000-5999 } meta mark set 5251 accept",
                 "  iifname \"ran0\" ip6 saddr fd45::/48 tcp dport { 443, 5000-5999 } meta mark set 5251 accept",
+                // nftables wants the protocol named where it redirects.
+                "  iifname \"ran1\" ip saddr 10.46.0.0/16 meta l4proto tcp meta mark set 5251 accept",
             ]
         );
         let place = |what: &str| rules.table().find(what).unwrap();

@@ -71,22 +71,47 @@ impl Sender {
         }
     }
 
-    /// The connection has this rate and window from its next acknowledgement on; with `None`, none is imposed.
+    /// The connection at this place has this rate and window from its next acknowledgement on; with `None`, none is imposed.
+    /// `is_first`: it was allocated nothing before.
     ///
     /// # Errors
     ///
     /// The kernel refuses it.
-    pub fn allocate(&self, socket: impl AsFd, allocation: Option<(Rate, Bytes)>) -> io::Result<()> {
+    pub fn allocate(
+        &self,
+        socket: impl AsFd,
+        place: usize,
+        is_first: bool,
+        allocation: Option<(Rate, Bytes)>,
+    ) -> io::Result<()> {
         match self {
             #[cfg(feature = "kernel")]
             Self::Kernel { allocations, .. } => {
                 let allocation = allocation.map(|(rate, window)| ranpace_cc::Allocation { rate, window });
-                allocations.allocate(socket, allocation).map_err(io::Error::other)
+                allocations.write(place, allocation);
+                if is_first { allocations.assign(socket, place).map_err(io::Error::other) } else { Ok(()) }
             }
             Self::Pacing => {
+                let _ = (place, is_first);
                 // A rate of nothing would stop the connection for ever: the kernel does not ask again.
                 let rate = allocation.map(|(rate, _)| (rate.bits_per_s() / 8).max(1_000));
                 ranpace_proxy_options::set_max_pacing_rate(socket, rate)
+            }
+        }
+    }
+
+    /// The connection at its place is over, but the kernel still has payload to send: another connection may have the place.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses it.
+    pub fn take_back(&self, socket: impl AsFd) -> io::Result<()> {
+        match self {
+            #[cfg(feature = "kernel")]
+            Self::Kernel { allocations, .. } => allocations.take_back(socket).map_err(io::Error::other),
+            Self::Pacing => {
+                let _ = socket;
+                Ok(())
             }
         }
     }

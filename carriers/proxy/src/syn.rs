@@ -3,9 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
+use serde::{Deserialize, Serialize};
 
 /// The two ends of a connection. The proxy uses both addresses and ports on each side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ends {
     /// Who opened it.
     pub client: SocketAddr,

@@ -59,6 +59,11 @@ impl Users {
         self.by_address.get(&self.address(client)).map_or(0, |user| user.connections)
     }
 
+    /// The number of the user of this address, if it has connections.
+    pub fn number(&self, client: IpAddr) -> Option<u32> {
+        self.by_address.get(&self.address(client)).map(|user| user.number)
+    }
+
     /// A connection of this address begins; returns the number of its user.
     pub fn begin(&mut self, client: IpAddr) -> u32 {
         let address = self.address(client);

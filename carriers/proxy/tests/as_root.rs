@@ -7,18 +7,18 @@ mod rig;
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use ranpace_proxy::control::{ControlServer, ask_drain};
-use ranpace_proxy::{Config, Proxy, Rules};
-use socket2::{Domain, SockRef, Socket, Type};
+use ranpace_proxy::control::ask_drain;
+use ranpace_proxy::{Config, Rules};
+use socket2::{Domain, Socket, Type};
 
-use rig::radio::{CAPACITY, PlayedCell};
+use rig::radio::{LTE_CAPACITY as CAPACITY, PlayedCell, Radio};
 use rig::{
-    CLIENT, CONFIG, Content, Host, Hosts, PATIENCE, PORT, SERVER, Wish, ready, receive, run, send, until,
+    CLIENT, Content, Host, Hosts, PATIENCE, PORT, SERVER, Wish, ready, receive, run, run_proxy, send,
+    transfer, until,
 };
 
 /// A moment, in which nothing has to be waited for. A SYN that was lost would be repeated after a second.
@@ -29,11 +29,7 @@ const FLOW_BUFFER: u64 = 256 << 10;
 #[test]
 #[ignore = "the process of a proxy, which the other tests start"]
 fn proxy_process() {
-    let config = Config::read(std::env::var_os(CONFIG).expect("another test starts this").as_ref()).unwrap();
-    let control = config.control.clone();
-    let mut proxy = Proxy::start(config).unwrap();
-    let _server = ControlServer::start(&control, proxy.asker(), proxy.metrics()).unwrap();
-    proxy.run(&AtomicBool::new(false)).unwrap();
+    run_proxy();
 }
 
 #[test]
@@ -57,43 +53,6 @@ fn two_thousand_transfers_arrive_whole_while_readers_stall_and_ends_reset() {
     until("all connections have ended", || proxy.shown().connections == 0);
     let shown = proxy.shown();
     assert_eq!((shown.handshakes, shown.backlog_bytes), (0, 0), "{shown:?}");
-}
-
-/// One of the transfers, each of another kind.
-fn transfer(number: u64) {
-    let mut random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    random ^= random >> 29;
-    let v6 = number % 2 == 1;
-    let size = match number % 50 {
-        0 => 4_000_000 + random % 1_000_000,
-        _ => random % 100_000,
-    };
-    let up = if number.is_multiple_of(3) { 1 + random % 70_001 } else { 0 };
-    let wish = Wish { down: size, up, seed: random, reset: number % 10 == 9, v6 };
-    let mut stream = TcpStream::connect((SERVER[usize::from(v6)], PORT)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(&wish.bytes()).unwrap();
-    if up > 0 {
-        send(&mut stream, up, !random).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
-    }
-    if number % 20 == 13 {
-        // The client resets.
-        SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
-        return;
-    }
-    let mut pieces = 0;
-    let came = receive(&mut stream, random, || {
-        pieces += 1;
-        if number.is_multiple_of(7) && pieces % 20 == 0 {
-            thread::sleep(Duration::from_millis(30));
-        }
-    });
-    match came {
-        Ok(bytes) if !wish.reset => assert_eq!(bytes, size, "transfer {number}"),
-        Err(error) if wish.reset => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "transfer {number}"),
-        other => panic!("transfer {number}: {other:?} of {wish:?}"),
-    }
 }
 
 #[test]
@@ -352,6 +311,8 @@ fn a_server_that_does_not_read_holds_as_much_and_others_go_on() {
         since.elapsed() > Duration::from_millis(500)
     });
     assert_eq!(proxy.shown().connections, 8);
+    // They hold more than the user may have waiting.
+    drop(stalled);
     let mut stream = hosts.ask(Wish { up: 5_000_000, ..Wish::download(10) }).unwrap();
     send(&mut stream, 5_000_000, !10).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
@@ -488,7 +449,7 @@ fn the_radio_is_shared_out_while_reports_come_and_all_is_passed_on_a_second_afte
     let hosts = Hosts::new();
     hosts.serve();
     let table = hosts.folder.path().join("table");
-    let mut cell = PlayedCell::start(&table);
+    let mut cell = PlayedCell::start(&table, Radio::lte());
     let proxy = hosts.proxy(
         "",
         &format!(

@@ -14,6 +14,7 @@ use crate::failure::Failure;
     ranpace proxy check proxy.toml\n  \
     ranpace proxy --config proxy.toml               until Ctrl-C; open connections are then reset\n  \
     ranpace proxy show --live\n  \
+    ranpace proxy --config proxy.toml --take-over   an update: the running one ends with its connections, none is lost\n  \
     ranpace proxy drain                             new connections pass, and it ends when the open ones have\n  \
     ranpace proxy --config proxy.toml --clean       remove what a killed proxy left\n\n\
     docs/proxy-server.md says more.")]

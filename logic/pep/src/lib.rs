@@ -3,6 +3,7 @@
 //! * [`lightweight`]: a proxy that only observes, and reports to servers which of their packets passed.
 //! * [`rapid`]: a proxy that splits TCP connections shares a user's radio bandwidth among them by demand.
 //! * [`split`]: which connections a proxy splits and what servers may send it, with RAPID or without.
+//! * [`uploads`]: how much such a proxy takes from users before servers have been sent it.
 //! * [`middlebox`]: middleboxes that decide about packets one by one, as they pass.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -11,3 +12,4 @@ pub mod lightweight;
 pub mod middlebox;
 pub mod rapid;
 pub mod split;
+pub mod uploads;

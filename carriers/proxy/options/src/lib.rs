@@ -54,7 +54,8 @@ pub struct TcpInfo {
     last_data_received: u32,
     last_ack_received: u32,
     path_mtu: u32,
-    receive_threshold: u32,
+    /// Largest window that the socket advertises for now, in bytes.
+    pub receive_threshold: u32,
     /// Smoothed RTT, in microseconds; 0 before the first sample.
     pub rtt: u32,
     rtt_variation: u32,

@@ -16,6 +16,8 @@ const MOST_LISTED: usize = 1000;
 pub struct Snapshot {
     /// Name of the proxy.
     pub name: String,
+    /// Number of its process.
+    pub process: u32,
     /// What sends to users: `kernel` or `pacing`.
     pub sender: String,
     /// It splits no further connections.
@@ -26,8 +28,10 @@ pub struct Snapshot {
     pub most_connections: usize,
     /// Connections that wait for an answer.
     pub handshakes: usize,
-    /// Payload that waits in the proxy.
+    /// Payload for users that waits in the proxy.
     pub backlog_bytes: u64,
+    /// Payload for servers that waits in the proxy.
+    pub upload_backlog_bytes: u64,
     /// Why no radio information comes, if there should be some.
     pub feed_trouble: Option<String>,
     /// Users with connections, by address.
@@ -49,6 +53,8 @@ pub struct User {
     pub trust: String,
     /// The rate that is shared out, in bit/s; `None` while its radio is not known.
     pub capacity_bits_per_s: Option<u64>,
+    /// The rate of what reaches the user past the proxy, in bit/s: zero without `rapid.account_udp`.
+    pub passing_bits_per_s: u64,
     /// Age of the newest report, in milliseconds.
     pub age_ms: Option<u64>,
     /// Its active connections, and those that ask for less than their share.
@@ -120,12 +126,14 @@ impl Snapshot {
         });
         Self {
             name: proxy.config.name.clone(),
+            process: std::process::id(),
             sender: proxy.sender().to_owned(),
             draining: proxy.is_draining(),
             connections: proxy.relays.len(),
             most_connections: proxy.most_connections(),
             handshakes: proxy.handshakes.len(),
             backlog_bytes: proxy.rapid.backlog().get(),
+            upload_backlog_bytes: proxy.uploads.total().get(),
             feed_trouble: proxy.feed_trouble().map(str::to_owned),
             flows: flows.collect(),
             users,
@@ -152,6 +160,7 @@ fn user(proxy: &Proxy, now: Time, number: u32, address: IpAddr, connections: usi
         radio: radio.to_owned(),
         trust: trust.to_owned(),
         capacity_bits_per_s: known.map(|record| record.capacity.bits_per_s()),
+        passing_bits_per_s: record.map_or(0, |record| record.passing.bits_per_s()),
         age_ms: known.map(|record| record.age.as_nanos() / 1_000_000),
         active: record.map_or(0, |record| record.flows),
         slow: record.map_or(0, |record| record.slow),

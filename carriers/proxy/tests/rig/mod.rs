@@ -1,5 +1,7 @@
 //! What the tests inside the running kernel share: a client, a proxy and a server in network namespaces, and transfers between them.
 
+#![allow(dead_code, reason = "each of the tests that share it uses a part")]
+
 pub mod radio;
 
 use std::fs;
@@ -7,6 +9,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -14,8 +17,9 @@ use std::time::{Duration, Instant};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use ranpace_proxy::control::ask_snapshot;
+use ranpace_proxy::control::{ControlServer, ask_snapshot};
 use ranpace_proxy::snapshot::Snapshot;
+use ranpace_proxy::{Config, Proxy};
 use socket2::SockRef;
 
 /// For what takes a moment, on a machine that is busy with other things too.
@@ -24,6 +28,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const PORT: u16 = 5001;
 /// Tells the process of a proxy which configuration is its own.
 pub const CONFIG: &str = "RANPACE_TEST_PROXY_CONFIG";
+/// Tells it to take the place of the one that runs.
+const TAKES_OVER: &str = "RANPACE_TEST_PROXY_TAKES_OVER";
 
 /// The rights of root and these programs, for one test after another: they would take each other's time. Says what is missing; where
 /// RANPACE_NO_SKIP is set, as CI does, the test fails.
@@ -43,6 +49,16 @@ pub fn ready() -> Option<MutexGuard<'static, ()>> {
         return None;
     }
     Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The process of a proxy, which a test has started.
+pub fn run_proxy() {
+    let config = Config::read(std::env::var_os(CONFIG).expect("another test starts this").as_ref()).unwrap();
+    let control = config.control.clone();
+    let takes_over = std::env::var_os(TAKES_OVER).is_some();
+    let mut proxy = if takes_over { Proxy::take_over(config) } else { Proxy::start(config) }.unwrap();
+    let _server = ControlServer::start(&control, proxy.asker(), proxy.metrics()).unwrap();
+    proxy.run(&AtomicBool::new(false)).unwrap();
 }
 
 /// Runs a program of the system and returns what it prints; its arguments are between blanks.
@@ -116,6 +132,13 @@ impl Hosts {
         hosts
     }
 
+    /// One more host, without links.
+    pub fn router(&self) -> String {
+        let name = format!("{}-router", self.prefix);
+        run(&format!("ip netns add {name}"));
+        name
+    }
+
     pub fn name(&self, host: Host) -> String {
         format!("{}-{}", self.prefix, format!("{host:?}").to_lowercase())
     }
@@ -173,21 +196,43 @@ impl Hosts {
              [control]\nsocket = {socket:?}\n{tables}\n"
         );
         fs::write(&config, text).unwrap();
-        let child = Command::new("ip")
+        self.proxy_of(config, socket, command, false)
+    }
+
+    /// Starts a proxy that takes the place of another one, and waits until it has.
+    pub fn successor(&self, of: &ProxyProcess) -> ProxyProcess {
+        self.proxy_of(of.config.clone(), of.socket.clone(), &[], true)
+    }
+
+    /// Starts a proxy that cannot take the place of another one; what it says of that.
+    pub fn refused_successor(&self, of: &ProxyProcess) -> String {
+        let output = self.command(&of.config, &[], true).stderr(Stdio::piped()).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    fn proxy_of(&self, config: PathBuf, socket: PathBuf, command: &[&str], takes_over: bool) -> ProxyProcess {
+        let child = self.command(&config, command, takes_over).spawn().unwrap();
+        let mut proxy = ProxyProcess { child, socket, config };
+        until("the proxy answers", || {
+            assert!(proxy.child.try_wait().unwrap().is_none(), "the proxy has ended");
+            ask_snapshot(&proxy.socket).is_ok_and(|shown| shown.process == proxy.id())
+        });
+        proxy
+    }
+
+    /// The process of a proxy, as the argument of a command.
+    fn command(&self, config: &Path, command: &[&str], takes_over: bool) -> Command {
+        let mut process = Command::new("ip");
+        process
             .args(["netns", "exec", &self.name(Host::Proxy)])
             .args(command)
             .arg(std::env::current_exe().unwrap())
             .args(["proxy_process", "--exact", "--ignored", "--nocapture"])
-            .env(CONFIG, &config)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut proxy = ProxyProcess { child, socket, config };
-        until("the proxy answers", || {
-            assert!(proxy.child.try_wait().unwrap().is_none(), "the proxy has ended");
-            ask_snapshot(&proxy.socket).is_ok()
-        });
-        proxy
+            .env(CONFIG, config)
+            .envs(takes_over.then_some((TAKES_OVER, "1")))
+            .stdout(Stdio::null());
+        process
     }
 
     /// The server drops SYNs to this port until [`Self::answer`].
@@ -226,6 +271,7 @@ impl Drop for Hosts {
         for host in [Host::Client, Host::Proxy, Host::Server] {
             let _ = Command::new("ip").args(["netns", "delete", &self.name(host)]).output();
         }
+        let _ = Command::new("ip").args(["netns", "delete", &format!("{}-router", self.prefix)]).output();
     }
 }
 
@@ -245,6 +291,10 @@ impl ProxyProcess {
         &self.socket
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
@@ -261,6 +311,15 @@ impl ProxyProcess {
                 text.rsplit_once(") ").unwrap().1.starts_with('T')
             })
         });
+    }
+
+    /// Open descriptors, and memory of its own, in bytes.
+    pub fn used(&self) -> (usize, u64) {
+        let process = format!("/proc/{}", self.id());
+        let status = fs::read_to_string(format!("{process}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        (fs::read_dir(format!("{process}/fd")).unwrap().count(), kib << 10)
     }
 
     /// Waits until it has ended, and says whether it failed.
@@ -382,5 +441,42 @@ fn answer(mut stream: TcpStream) {
     } else if sent.is_ok() {
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read(&mut [0]);
+    }
+}
+
+/// One of the transfers, each of another kind.
+pub fn transfer(number: u64) {
+    let mut random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    random ^= random >> 29;
+    let v6 = number % 2 == 1;
+    let size = match number % 50 {
+        0 => 4_000_000 + random % 1_000_000,
+        _ => random % 100_000,
+    };
+    let up = if number.is_multiple_of(3) { 1 + random % 70_001 } else { 0 };
+    let wish = Wish { down: size, up, seed: random, reset: number % 10 == 9, v6 };
+    let mut stream = TcpStream::connect((SERVER[usize::from(v6)], PORT)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&wish.bytes()).unwrap();
+    if up > 0 {
+        send(&mut stream, up, !random).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+    }
+    if number % 20 == 13 {
+        // The client resets.
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+        return;
+    }
+    let mut pieces = 0;
+    let came = receive(&mut stream, random, || {
+        pieces += 1;
+        if number.is_multiple_of(7) && pieces % 20 == 0 {
+            thread::sleep(Duration::from_millis(30));
+        }
+    });
+    match came {
+        Ok(bytes) if !wish.reset => assert_eq!(bytes, size, "transfer {number}"),
+        Err(error) if wish.reset => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "transfer {number}"),
+        other => panic!("transfer {number}: {other:?} of {wish:?}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Maps a file into memory as 64-bit words that processes share.
+//! Maps a file, or an array of the kernel's, into memory as 64-bit words that processes (or eBPF programs) share.
 //!
 //! The words are atomic, because other processes read and write them at the same time; without locks, every access is defined then.
 //! A mapping for reading is mapped read-only, so only relaxed loads of it are defined (`core::sync::atomic`, "Atomic accesses to
@@ -13,6 +13,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -40,12 +41,15 @@ impl Mapping {
     /// Maps all whole words of a file.
     fn of(file: &File, protection: ProtFlags) -> io::Result<Self> {
         let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-        let words = bytes / WORD;
-        let Some(length) = NonZeroUsize::new(words * WORD) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "expected a file with at least 8 bytes"));
+        Self::of_words(file, bytes / WORD, protection)
+    }
+
+    fn of_words(descriptor: impl AsFd, words: usize, protection: ProtFlags) -> io::Result<Self> {
+        let Some(length) = words.checked_mul(WORD).and_then(NonZeroUsize::new) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "expected at least 8 bytes"));
         };
-        // SAFETY: the address is the kernel's choice, so that no other mapping is replaced; the length is that of the file.
-        let start = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, file, 0) }?;
+        // SAFETY: the address is the kernel's choice, so that no other mapping is replaced.
+        let start = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, descriptor, 0) }?;
         Ok(Self { start, words })
     }
 
@@ -139,6 +143,15 @@ impl Writable {
     /// It is empty, or cannot be mapped.
     pub fn of(file: &File) -> io::Result<Self> {
         Mapping::of(file, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE).map(Self)
+    }
+
+    /// Maps so many words of what has no length of its own, such as an array of eBPF.
+    ///
+    /// # Errors
+    ///
+    /// It has fewer words, or cannot be mapped.
+    pub fn of_words(descriptor: impl AsFd, words: usize) -> io::Result<Self> {
+        Mapping::of_words(descriptor, words, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE).map(Self)
     }
 
     /// Its words.

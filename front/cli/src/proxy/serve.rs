@@ -18,6 +18,9 @@ pub struct Serve {
     /// Remove the rules that a killed proxy of this configuration left, and end
     #[arg(long)]
     clean: bool,
+    /// Take the place of the running proxy of this configuration: no connection is lost
+    #[arg(long, conflicts_with = "clean")]
+    take_over: bool,
 }
 
 /// Check a configuration of `ranpace proxy`: every fault with its line, key and remedy
@@ -60,7 +63,7 @@ impl Serve {
         interrupt::at_exit(|| {});
         log::to_standard_error(&config.log);
         let (control, is_for_people) = (config.control.clone(), config.log.format == LogFormat::Text);
-        let mut proxy = Proxy::start(config)?;
+        let mut proxy = if self.take_over { Proxy::take_over(config)? } else { Proxy::start(config)? };
         let server = ControlServer::start(&control, proxy.asker(), proxy.metrics())?;
         if is_for_people {
             output::say(&format!(

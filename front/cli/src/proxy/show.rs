@@ -105,14 +105,17 @@ fn picture(of: &Snapshot) -> String {
         line(format!("no radio information: {why}"));
     }
     line(format!(
-        "\n{:<28} {:>5} {:>9} {:>12} {:>12} {:>7} {:>6} {:>5}",
-        "user", "conn.", "radio", "reports", "capacity", "age", "active", "slow"
+        "\n{:<28} {:>5} {:>9} {:>12} {:>12} {:>12} {:>7} {:>6} {:>5}",
+        "user", "conn.", "radio", "reports", "capacity", "passing", "age", "active", "slow"
     ));
-    for User { address, connections, radio, trust, capacity_bits_per_s, age_ms, active, slow } in &of.users {
+    for user in &of.users {
+        let User { address, connections, radio, trust, capacity_bits_per_s, active, slow, .. } = user;
+        let passing = rate(user.passing_bits_per_s);
+        let age_ms = user.age_ms;
         let capacity = capacity_bits_per_s.map_or("-".to_owned(), rate);
         let age = age_ms.map_or("-".to_owned(), |age| format!("{age} ms"));
         line(format!(
-            "{address:<28} {connections:>5} {radio:>9} {trust:>12} {capacity:>12} {age:>7} {active:>6} {slow:>5}"
+            "{address:<28} {connections:>5} {radio:>9} {trust:>12} {capacity:>12} {passing:>12} {age:>7} {active:>6} {slow:>5}"
         ));
     }
     line(format!(

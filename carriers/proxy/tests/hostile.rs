@@ -1,0 +1,277 @@
+//! What must not harm the proxy or other users, inside the running kernel: floods, loops, a lack of descriptors, deaf servers, and what
+//! passes by. Needs root; whoever is not is told that this is skipped.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+
+mod rig;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, Type};
+
+use rig::radio::{LTE_CAPACITY, PlayedCell, Radio};
+use rig::{CLIENT, Host, Hosts, PATIENCE, PORT, SERVER, Wish, ready, receive, run, run_proxy, send, until};
+
+#[test]
+#[ignore = "the process of a proxy, which the other tests start"]
+fn proxy_process() {
+    run_proxy();
+}
+
+/// A download through the proxy, whole.
+fn download(hosts: &Hosts, bytes: u64) {
+    let mut stream = hosts.ask(Wish::download(bytes)).unwrap();
+    assert_eq!(receive(&mut stream, bytes, || ()).unwrap(), bytes);
+}
+
+/// CPU time of a process, in hundredths of a second.
+fn cpu(process: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    // Behind the name, which may have spaces: user and system time are the 12th and 13th fields.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn one_users_idle_connections_end_at_its_limit_and_others_are_split() {
+    let Some(_turn) = ready() else { return };
+    const IDLE: usize = 4_300;
+    const MOST: usize = 4_000;
+    let hosts = Hosts::new();
+    hosts.serve();
+    run(&format!("ip -n {} address add 10.91.1.3/24 dev eth", hosts.name(Host::Client)));
+    let proxy = hosts.proxy("", "");
+    // What is kept of capabilities (linux/capability.h): 10 to bind ports below 1024, 12 for the network, 39 for eBPF.
+    for task in fs::read_dir(format!("/proc/{}/task", proxy.id())).unwrap() {
+        let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        // The harness of tests has threads that are older than the proxy, and do nothing.
+        let is_proxys = ["proxy_process", "feed", "control"]
+            .iter()
+            .any(|name| status.starts_with(&format!("Name:\t{name}\n")));
+        let kept = 1_u64 << 10 | 1 << 12 | 1 << 39;
+        if is_proxys {
+            assert!(
+                status.contains(&format!("CapEff:\t{kept:016x}"))
+                    && status.contains(&format!("CapBnd:\t{kept:016x}")),
+                "{status}"
+            );
+        }
+    }
+    let listener = hosts.at(Host::Server, || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::new(SERVER[0], PORT + 1).into()).unwrap();
+        socket.listen(4_096).unwrap();
+        socket
+    });
+    let listener = listener.join().unwrap();
+    let accepting =
+        thread::spawn(move || (0..IDLE).map(|_| listener.accept().unwrap().0).collect::<Vec<Socket>>());
+    let idle = hosts.at(Host::Client, || {
+        let server = SocketAddr::new(SERVER[0], PORT + 1);
+        (0..IDLE).map(|_| TcpStream::connect(server).unwrap()).collect::<Vec<TcpStream>>()
+    });
+    let idle = idle.join().unwrap();
+    let accepted = accepting.join().unwrap();
+    assert_eq!(proxy.shown().connections, MOST);
+    let (descriptors, memory) = proxy.used();
+    eprintln!("{MOST} idle connections: {descriptors} descriptors, {} bytes each", memory / MOST as u64);
+    assert!(memory / (MOST as u64) < 4_096, "with all that a process has: {memory} bytes");
+    let other = hosts.at(Host::Client, || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([10, 91, 1, 3], 0)).into()).unwrap();
+        socket.connect(&SocketAddr::new(SERVER[0], PORT).into()).unwrap();
+        let mut stream = TcpStream::from(socket);
+        stream.write_all(&Wish::download(1_000_000).bytes()).unwrap();
+        receive(&mut stream, 1_000_000, || ()).unwrap()
+    });
+    assert_eq!(other.join().unwrap(), 1_000_000);
+    // They cost nothing while they are idle.
+    let before = cpu(proxy.id());
+    thread::sleep(Duration::from_millis(500));
+    assert!(cpu(proxy.id()) - before < 15, "{} hundredths of a second", cpu(proxy.id()) - before);
+    drop((idle, accepted));
+    until("all connections have ended", || proxy.shown().connections == 0);
+}
+
+#[test]
+fn without_descriptors_new_connections_pass_and_what_waits_is_accepted_later() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let proxy = hosts.proxy("", "");
+    download(&hosts, 1_000);
+    until("it has ended", || proxy.shown().connections == 0);
+    let limit = |files: usize| run(&format!("prlimit --pid {} --nofile={files}:20000", proxy.id()));
+    // One more: for the leg of the server, and then none for that of the client.
+    let free = || {
+        let open = fs::read_dir(format!("/proc/{}/fd", proxy.id())).unwrap();
+        let open: Vec<usize> =
+            open.map(|one| one.unwrap().file_name().into_string().unwrap().parse().unwrap()).collect();
+        (0..).find(|number| !open.contains(number)).unwrap()
+    };
+    limit(free() + 1);
+    let mut waiting = hosts.ask(Wish::download(300_000)).unwrap();
+    // The proxy does not spin meanwhile.
+    let before = cpu(proxy.id());
+    thread::sleep(Duration::from_millis(500));
+    assert!(cpu(proxy.id()) - before < 15, "{} hundredths of a second", cpu(proxy.id()) - before);
+    let begun = Instant::now();
+    download(&hosts, 300_000);
+    assert!(begun.elapsed() < Duration::from_millis(900), "passed after {:?}", begun.elapsed());
+    limit(20_000);
+    assert_eq!(receive(&mut waiting, 300_000, || ()).unwrap(), 300_000);
+    until("connections are split again", || {
+        let _stream = hosts.ask(Wish { up: 1, ..Wish::download(10) }).unwrap();
+        proxy.shown().connections > 0
+    });
+}
+
+#[test]
+fn uploads_to_deaf_servers_are_bounded_together_and_others_go_on() {
+    let Some(_turn) = ready() else { return };
+    const UPLOADS: usize = 32;
+    const MOST: u64 = 1 << 20;
+    let hosts = Hosts::new();
+    hosts.serve();
+    run(&format!("ip -n {} address add 10.91.1.3/24 dev eth", hosts.name(Host::Client)));
+    // Without its part for all of a user's connections each of them would hold 256 KiB, together 8 MiB.
+    let proxy = hosts.proxy("", "[limits]\nflow_buffer = \"256KiB\"\nuser_buffer = \"1MiB\"");
+    let address = SocketAddr::new(SERVER[0], PORT + 1);
+    let _deaf = hosts.at(Host::Server, move || std::net::TcpListener::bind(address).unwrap()).join().unwrap();
+    let mut stalled: Vec<TcpStream> = (0..UPLOADS).map(|_| hosts.connect(address).unwrap()).collect();
+    stalled.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
+    let (mut since, mut most) = (Instant::now(), 0);
+    until("all writers have stalled", || {
+        for stream in &mut stalled {
+            while stream.write(&[0; 1 << 16]).is_ok() {
+                since = Instant::now();
+            }
+        }
+        most = most.max(proxy.shown().upload_backlog_bytes);
+        since.elapsed() > Duration::from_millis(500)
+    });
+    eprintln!("at most {most} bytes of uploads waited");
+    // What each was allowed to send before: up to 64 KiB if it had sent nothing yet, otherwise more.
+    assert!(most > MOST / 2 && most < 5 * MOST, "{most} bytes waited");
+    let other = hosts.at(Host::Client, || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([10, 91, 1, 3], 0)).into()).unwrap();
+        socket.connect(&SocketAddr::new(SERVER[0], PORT).into()).unwrap();
+        let mut stream = TcpStream::from(socket);
+        let wish = Wish { up: 3_000_000, ..Wish::download(10) };
+        stream.write_all(&wish.bytes()).unwrap();
+        send(&mut stream, wish.up, !wish.seed).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        receive(&mut stream, wish.seed, || ()).unwrap()
+    });
+    assert_eq!(other.join().unwrap(), 10);
+    drop(stalled);
+    until("nothing waits any more", || proxy.shown().upload_backlog_bytes == 0);
+}
+
+#[test]
+fn a_slow_reader_gets_all_of_a_long_download() {
+    let Some(_turn) = ready() else { return };
+    const BYTES: u64 = 60_000_000;
+    let hosts = Hosts::new();
+    hosts.serve();
+    let proxy = hosts.proxy("", "");
+    let mut stream = hosts.ask(Wish::download(BYTES)).unwrap();
+    let (mut pieces, mut most) = (0_u64, 0);
+    let got = receive(&mut stream, BYTES, || {
+        pieces += 1;
+        // It takes 4 MB, and then nothing for a while, several times.
+        if pieces.is_multiple_of(256) {
+            thread::sleep(Duration::from_millis(100));
+            most = most.max(proxy.shown().backlog_bytes);
+        }
+    });
+    assert_eq!(got.unwrap(), BYTES);
+    assert!(most > 100_000 && most < 4 << 20, "{most} bytes waited");
+}
+
+#[test]
+fn a_path_that_leads_back_to_the_proxy_is_no_loop() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    // What the proxy's host sends to servers goes to a router first, which sends it back to the proxy's host.
+    let (proxy, router) = (hosts.name(Host::Proxy), hosts.router());
+    for (number, device) in [(3, "out"), (4, "back")] {
+        run(&format!("ip link add {device} netns {proxy} type veth peer name {device} netns {router}"));
+        for (host, last) in [(&proxy, 1), (&router, 2)] {
+            run(&format!("ip -n {host} address add 10.91.{number}.{last}/24 dev {device}"));
+            run(&format!("ip -n {host} link set {device} up"));
+        }
+    }
+    run(&format!("ip netns exec {router} sysctl -q net.ipv4.ip_forward=1"));
+    run(&format!("ip -n {router} route add 10.91.2.0/24 via 10.91.4.1"));
+    run(&format!("ip -n {proxy} route add default via 10.91.3.2 table 77"));
+    for from in ["users", "lo"] {
+        run(&format!("ip -n {proxy} rule add priority 9000 iif {from} to 10.91.2.0/24 lookup 77"));
+    }
+    let clients = "[[clients]]\ninterface = \"back\"\nnetworks = [\"10.91.1.0/24\"]";
+    for handshake in ["exact", "accept-first"] {
+        let proxy = hosts.proxy(&format!("handshake = {handshake:?}\n{clients}"), "");
+        let begun = Instant::now();
+        let mut stream = hosts.ask(Wish::download(300_000)).unwrap();
+        let got = receive(&mut stream, 300_000, || ());
+        eprintln!("{handshake}: {got:?} after {:?}, {:?}", begun.elapsed(), proxy.shown());
+        if handshake == "exact" {
+            // Its own SYN has come back to it; the client's next one passes.
+            assert_eq!(got.unwrap(), 300_000);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(proxy.shown().connections + proxy.shown().handshakes <= 1, "{:?}", proxy.shown());
+    }
+}
+
+#[test]
+fn what_passes_by_is_subtracted_from_what_is_shared_out() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let table = hosts.folder.path().join("table");
+    let _cell = PlayedCell::start(&table, Radio::lte());
+    let tables = format!(
+        "[sender]\ncontrol = \"pacing\"\n[feed]\norigin = \"table:{}\"\n[rapid]\nguard = false\naccount_udp = true",
+        table.display()
+    );
+    let proxy = hosts.proxy("", &tables);
+    let mut stream = hosts.ask(Wish::download(40_000_000)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let capacity = || proxy.shown().users.first().and_then(|user| user.capacity_bits_per_s).unwrap_or(0);
+    until("the user's radio is known", || capacity().abs_diff(LTE_CAPACITY) < LTE_CAPACITY / 20);
+    for v6 in [false, true] {
+        let (server, client) = (SERVER[usize::from(v6)], CLIENT[usize::from(v6)]);
+        // 2.5 Mbit/s of packets of 1,000 bytes.
+        let sending = hosts.at(Host::Server, move || {
+            let socket = UdpSocket::bind((server, 0)).unwrap();
+            let payload = vec![0; if v6 { 952 } else { 972 }];
+            let begun = Instant::now();
+            for number in 0..480 {
+                thread::sleep(
+                    (begun + Duration::from_micros(3_200) * number).saturating_duration_since(Instant::now()),
+                );
+                socket.send_to(&payload, (client, 9)).unwrap();
+            }
+        });
+        let reads = |stream: &mut TcpStream| stream.read(&mut vec![0; 1 << 16]).unwrap();
+        until("it is subtracted", || {
+            reads(&mut stream);
+            let user = &proxy.shown().users[0];
+            let (passing, left) = (user.passing_bits_per_s, user.capacity_bits_per_s.unwrap());
+            passing.abs_diff(2_500_000) < 700_000
+                && (passing + left).abs_diff(LTE_CAPACITY) < LTE_CAPACITY / 10
+        });
+        sending.join().unwrap();
+        until("it is given back", || {
+            reads(&mut stream);
+            proxy.shown().users[0].passing_bits_per_s < 100_000
+        });
+    }
+}
