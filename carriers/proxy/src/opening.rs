@@ -291,7 +291,7 @@ impl Proxy {
             scale: info.receive_window_scale(),
             clamp: 0,
             clamp_due: false,
-            closed: false,
+            user_clamp: u32::MAX,
             allocation: None,
             allocated: false,
         };
@@ -320,9 +320,6 @@ impl Proxy {
             return;
         }
         self.apply_changes();
-        if self.uploads.is_closed(user_number) {
-            self.set_user_window(place);
-        }
         self.go(now, place);
     }
 }
