@@ -1,21 +1,25 @@
 //! Runs an emulation from beginning to end: creates namespaces, starts the loop and the programs, and collects the results.
 
-use std::io;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ranpace_network::RunResult;
+use ranpace_units::{Span, Time};
 
+use crate::daemons::{DaemonError, Daemons};
 use crate::delivery::Delivery;
 use crate::devices::Device;
 use crate::event_loop::{self, Played, SideTasks};
 use crate::hints::{HintWriter, hints_to};
 use crate::live::Live;
 use crate::merge::merge;
-use crate::namespaces::{NamespaceError, Namespaces, is_too_many_files, within};
+use crate::namespaces::{HostKernel, NamespaceError, Namespaces, is_too_many_files, within};
 use crate::pcap::{CaptureError, Captured, Writer};
 use crate::plan::{Plan, Program};
 use crate::player::Player;
@@ -29,6 +33,8 @@ use crate::workloads::WorkloadError;
 
 /// Period of checking whether programs have ended.
 const BEAT: Duration = Duration::from_millis(10);
+/// Time in which a Ctrl-C is noticed for certain. Ours.
+const NOTICE: Duration = Duration::from_millis(200);
 /// Time that programs get to end on their own after Ctrl-C, which they receive too.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -67,6 +73,9 @@ pub enum EmulationError {
         /// The system's reason.
         error: io::Error,
     },
+    /// A daemon did not start, or ended.
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
     /// The loop failed.
     #[error("the loop between the devices failed: {}{}", .0, advice(.0))]
     Loop(io::Error),
@@ -132,7 +141,21 @@ pub fn emulate(
         }
     });
     for place in 0..topology.hosts.len() {
-        devices.push(namespaces.add(place, topology.name(place), cuts == Some(true))?);
+        let kernel = match (topology.is_router(place), cuts) {
+            (true, _) => HostKernel::Forwards,
+            (false, Some(true)) => HostKernel::Segments,
+            (false, _) => HostKernel::Plain,
+        };
+        devices.push(namespaces.add(place, topology.name(place), kernel)?);
+    }
+    for (name, content) in &plan.files {
+        let path = namespaces.folder().join(name);
+        write_own(&path, content).map_err(|source| {
+            EmulationError::Namespaces(NamespaceError::System {
+                what: format!("write {}", path.display()),
+                source,
+            })
+        })?;
     }
     let hosts = namespaces.folder().join("hosts");
     write_hosts(topology, &hosts).map_err(|source| {
@@ -151,6 +174,9 @@ pub fn emulate(
             publish_at(path).map_err(|error| EmulationError::Publish { path: path.clone(), error })
         });
     let (rnis, rnis_server) = published.transpose()?.unzip();
+    let namespace_of =
+        |program: &Program| Ok::<_, EmulationError>(namespaces.names()[place(program)?].as_str());
+    let mut daemons = Daemons::new(plan, &hosts, namespace_of)?;
     let over = AtomicBool::new(false);
     let (played, code, report, captured) = thread::scope(|scope| {
         // The loop ends on every path out of here.
@@ -176,6 +202,7 @@ pub fn emulate(
             );
             return Err(EmulationError::Sockets(error));
         }
+        daemons.begin(stop)?;
         let (say_started, started) = mpsc::channel();
         let writing = writer.map(|writer| scope.spawn(|| writer.run()));
         let devices = &devices;
@@ -198,19 +225,34 @@ pub fn emulate(
         ready(namespaces.names());
         let begun = started.recv().unwrap_or_else(|_| Instant::now());
         let limit = plan.limit.map(|limit| Duration::from_nanos(limit.as_nanos()));
-        let started = programs
-            .iter()
-            .map(|(program, place)| Running::start(program, &namespaces.names()[*place], &hosts, plan));
+        let started = programs.iter().map(|(program, place)| {
+            let output = plan.views.output.as_deref();
+            Running::start(program, &namespaces.names()[*place], &hosts, plan, output)
+        });
         let code = match started.collect::<Result<Vec<_>, _>>() {
             Ok(running) => attend(running, plan.main.is_some(), || {
-                let passed = limit.is_some_and(|limit| begun.elapsed() >= limit);
-                (passed || played.is_finished() || player.is_finished(), stop.load(Ordering::Relaxed))
+                let elapsed = begun.elapsed();
+                let is_stopped = stop.load(Ordering::Relaxed);
+                let now =
+                    Time::ZERO + Span::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX));
+                if !is_stopped && let Err(error) = daemons.attend(now) {
+                    // A Ctrl-C that ended it may not have been noticed here yet.
+                    thread::sleep(NOTICE);
+                    if !stop.load(Ordering::Relaxed) {
+                        return Err(error);
+                    }
+                }
+                let passed = limit.is_some_and(|limit| elapsed >= limit);
+                Ok((passed || played.is_finished() || player.is_finished(), is_stopped))
             }),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         };
+
         over.store(true, Ordering::Relaxed);
         let report = player.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
         let played = played.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
+        // Not before flows have been observed for the last time.
+        drop(daemons);
         // The writer ends with the loop, which drops the tap.
         let captured = writing.map(|writing| writing.join().unwrap_or(Ok(0)));
         Ok((played, code, report, captured))
@@ -238,7 +280,9 @@ pub fn emulate(
         ));
     }
     if cuts == Some(true) {
-        for name in namespaces.names() {
+        for (_, name) in
+            namespaces.names().iter().enumerate().filter(|(place, _)| !topology.is_router(*place))
+        {
             // A failure here does not discard the measurements.
             let dropped = within(name, segmentation::dropped).map_err(|error| error.to_string());
             match dropped.and_then(|dropped| dropped.map_err(|error| error.to_string())) {
@@ -256,13 +300,24 @@ pub fn emulate(
     Ok(Outcome { result, timeliness, code, interrupted, captured, notes })
 }
 
+/// Writes a file for its own user alone.
+fn write_own(path: &Path, content: &str) -> io::Result<()> {
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(content.as_bytes())
+}
+
 /// Waits for the last of the programs, which is the main one if `has_main`; `ask` returns whether the time is over, and whether to
 /// stop. Then ends all of them.
 fn attend(
     mut running: Vec<Running>,
     has_main: bool,
-    ask: impl Fn() -> (bool, bool),
-) -> Result<Option<i32>, NamespaceError> {
+    mut ask: impl FnMut() -> Result<(bool, bool), DaemonError>,
+) -> Result<Option<i32>, EmulationError> {
     let mut patience = None;
     loop {
         if has_main && let Some(main) = running.last_mut() {
@@ -272,7 +327,7 @@ fn attend(
                 return Ok(Some(code));
             }
         }
-        let (is_over, is_stopped) = ask();
+        let (is_over, is_stopped) = ask()?;
         if is_over || is_stopped && !has_main {
             return Ok(None);
         }

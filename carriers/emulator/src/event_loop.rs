@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ranpace_network::{PacketInfo, RunResult, Transit};
+use ranpace_network::{PacketInfo, RunResult, SplitResult, Transit};
 use ranpace_units::{Span, Time};
 
 use crate::addresses::host_of;
@@ -17,7 +17,7 @@ use crate::delivery::Delivery;
 use crate::devices::Device;
 use crate::gro::{Coalescer, PacketBatch};
 use crate::gso::OFFSET;
-use crate::headers::Headers;
+use crate::headers::{Headers, Transport};
 use crate::hints::HintLines;
 use crate::live::Live;
 use crate::merge::add_parts;
@@ -133,8 +133,8 @@ pub fn run(
     let early = if is_early { NEAR } else { Span::ZERO };
     // A cell's slots keep their instants, and most packets come out at these.
     let has_cells = !topology.scenario.cells.is_empty();
-    // Participants act at their own instants too.
-    let mut slack = if has_cells || gateway.participants.is_some() {
+    // Participants, and what runs on routers, act at their own instants too.
+    let mut slack = if has_cells || topology.cuts().next().is_some() {
         Slack::none()
     } else {
         Slack::for_rtt(topology.base_rtt(), delivery)
@@ -262,6 +262,10 @@ pub fn run(
     if let Some(participants) = gateway.participants {
         result.peps = participants.peps();
         add_parts(topology, &mut result, |route| participants.split(route));
+    } else if topology.cuts().next().is_some() {
+        // What a proxy did there, its sockets tell.
+        let is_own = |route: u32| (route as usize) < topology.own().len();
+        add_parts(topology, &mut result, |route| is_own(route).then(SplitResult::default));
     }
     let hints_left_out = gateway.hints.map_or(0, |hints| hints.left_out());
     drop(reader);
@@ -317,7 +321,8 @@ impl Default for WakeupLead {
 #[inline]
 fn info_of(topology: &Topology, from: usize, packet: &[u8]) -> Option<PacketInfo> {
     let headers = Headers::read(packet)?;
-    let flow = topology.route_of(from, host_of(headers.destination)?, packet)?;
+    let source = || Transport::read(packet).and_then(|(source, ..)| host_of(source));
+    let flow = topology.route_from(from, source, host_of(headers.destination)?, packet)?;
     let wire = packet.len() as u32;
     Some(PacketInfo {
         flow,

@@ -22,6 +22,8 @@ mod awake;
 #[cfg(target_os = "linux")]
 mod budget;
 #[cfg(target_os = "linux")]
+mod daemons;
+#[cfg(target_os = "linux")]
 mod datagrams;
 #[cfg(target_os = "linux")]
 mod delivery;
@@ -68,15 +70,21 @@ mod programs;
 #[cfg(target_os = "linux")]
 mod proxy;
 #[cfg(target_os = "linux")]
+mod quic;
+#[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
 mod rnis;
+#[cfg(target_os = "linux")]
+mod router;
 #[cfg(target_os = "linux")]
 mod routes;
 #[cfg(target_os = "linux")]
 mod segmentation;
 #[cfg(target_os = "linux")]
 mod slack;
+#[cfg(target_os = "linux")]
+mod split;
 #[cfg(target_os = "linux")]
 mod stream;
 #[cfg(target_os = "linux")]
@@ -90,13 +98,15 @@ pub use timeliness::{LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Timeliness, W
 pub use topology::{Topology, TopologyError};
 
 #[cfg(target_os = "linux")]
+pub use daemons::{Daemon, DaemonError, Ready};
+#[cfg(target_os = "linux")]
 pub use delivery::Delivery;
 #[cfg(target_os = "linux")]
 pub use emulation::{EmulationError, Outcome, emulate};
 #[cfg(target_os = "linux")]
 pub use live::Snapshot;
 #[cfg(target_os = "linux")]
-pub use namespaces::{NamespaceError, become_root, check, clean, within};
+pub use namespaces::{NamespaceError, become_root, check, clean, own_folder, within};
 #[cfg(target_os = "linux")]
 pub use pcap::{CaptureError, Captured};
 #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@ use ranpace_network::{FlowResult, FlowTotals, RunResult, SplitResult};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::player::{Ends, Played, Seen, WorkloadReport};
+use crate::split::Split;
 use crate::topology::Topology;
 
 /// Results of the scenario's flows come first, in its order; then those of the routes that carried traffic of programs; then those
@@ -82,10 +83,20 @@ fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<
             flow.measured = stream.measured(from, end);
             flow.transfers.clone_from(&stream.transfers);
             kernel(flow, &played.record);
+            add_split(flow, Some(&played.split));
             (stream.first_sent, stream.last_received)
+        }
+        Ends::Quic(quic) => {
+            quic.cc().clone_into(&mut flow.cc);
+            flow.measured = quic.measured(from, end);
+            flow.transfers.clone_from(&quic.transfers);
+            kernel(flow, &played.record);
+            add_split(flow, None);
+            (quic.first_sent, quic.last_received)
         }
         Ends::Udp(datagrams) => {
             "udp".clone_into(&mut flow.cc);
+            add_split(flow, None);
             flow.measured = datagrams.measured(from, end);
             (datagrams.first_sent, datagrams.last_received)
         }
@@ -110,6 +121,16 @@ fn kernel(flow: &mut FlowResult, record: &crate::record::Record) {
         ..flow.totals
     };
     flow.series = record.series(&flow.series);
+}
+
+/// Adds what the sockets of a proxy on a router tell. The RTT of a flow is then that of both connections and of the wait between them, as
+/// in the simulator. Of modelled proxies everything is known already.
+fn add_split(flow: &mut FlowResult, split: Option<&Split>) {
+    let known = flow.split.take();
+    match split.and_then(|split| split.finish(known.clone(), &mut flow.series)) {
+        Some((split, rtt)) => (flow.split, flow.rtt) = (Some(split), rtt),
+        None => flow.split = known.filter(|known| !known.proxy.is_empty()),
+    }
 }
 
 /// A connection of a program; `route` holds the network's counts of its route.
@@ -141,5 +162,6 @@ fn connection(
         column.values.fill(f64::NAN);
     }
     kernel(&mut flow, &seen.record);
+    add_split(&mut flow, seen.split.as_ref());
     flow
 }

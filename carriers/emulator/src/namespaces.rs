@@ -14,7 +14,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::devices::Device;
-use crate::segmentation;
+use crate::{router, segmentation};
 
 /// The folder in which `ip netns` keeps names.
 const NETNS: &str = "/run/netns";
@@ -120,6 +120,22 @@ pub fn check() -> Result<(), NamespaceError> {
     File::options().read(true).write(true).open("/dev/net/tun").map(|_| ()).map_err(NamespaceError::Tun)
 }
 
+/// What a host's kernel does with packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostKernel {
+    /// It receives them as they are written.
+    Plain,
+    /// It segments GSO packets before it receives them ([`segmentation`]).
+    Segments,
+    /// It receives them as they are written, and forwards those of others ([`router`]).
+    Forwards,
+}
+
+/// The folder of this process, for files of its emulation: there while its namespaces are.
+pub fn own_folder() -> PathBuf {
+    Path::new(OWN).join(std::process::id().to_string())
+}
+
 /// The namespaces of this process. They are removed when it is dropped.
 pub struct Namespaces {
     folder: PathBuf,
@@ -131,7 +147,7 @@ impl Namespaces {
     /// Begins without any, and removes what dead processes left behind.
     pub fn new() -> Result<Self, NamespaceError> {
         clean()?;
-        let folder = Path::new(OWN).join(std::process::id().to_string());
+        let folder = own_folder();
         let failed = |source| NamespaceError::of(format!("write to {}", folder.display()), source);
         fs::create_dir_all(&folder).map_err(failed)?;
         // It is locked before anyone can find it.
@@ -147,9 +163,8 @@ impl Namespaces {
         &self.folder
     }
 
-    /// Creates the namespace of the host at `place`, with its device; with `cuts` its kernel segments GSO packets before it
-    /// receives them ([`segmentation`]).
-    pub fn add(&mut self, place: usize, host: &str, cuts: bool) -> Result<Device, NamespaceError> {
+    /// Creates the namespace of the host at `place`, with its device, and has its kernel treat packets as `kernel` says.
+    pub fn add(&mut self, place: usize, host: &str, kernel: HostKernel) -> Result<Device, NamespaceError> {
         share_names()?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
         let host: String = host.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
@@ -183,9 +198,12 @@ impl Namespaces {
                     NamespaceError::Tun(source)
                 }
             })?;
-            if cuts {
-                segmentation::set_up()
-                    .map_err(|source| NamespaceError::of("have a kernel cut what it receives", source))?;
+            match kernel {
+                HostKernel::Plain => {}
+                HostKernel::Segments => segmentation::set_up()
+                    .map_err(|source| NamespaceError::of("have a kernel cut what it receives", source))?,
+                HostKernel::Forwards => router::set_up()
+                    .map_err(|source| NamespaceError::of("have a kernel forward packets", source))?,
             }
             Ok(device)
         });

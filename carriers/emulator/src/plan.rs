@@ -6,6 +6,7 @@ use std::sync::mpsc::SyncSender;
 
 use ranpace_units::Span;
 
+use crate::daemons::Daemon;
 use crate::delivery::Delivery;
 use crate::live::Snapshot;
 use crate::workloads::Workloads;
@@ -26,6 +27,10 @@ pub struct Plan {
     pub main: Option<Program>,
     /// Programs that run beside it, start before it and are ended with it.
     pub beside: Vec<Program>,
+    /// Files in the emulation's folder ([`crate::own_folder`]), for its own user alone: their names and contents.
+    pub files: Vec<(String, String)>,
+    /// Daemons of hosts, in the order in which they start.
+    pub daemons: Vec<Daemon>,
     /// The emulation ends after this time at the latest.
     pub limit: Option<Span>,
     /// Runs the scenario's own flows, if set.

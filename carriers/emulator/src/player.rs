@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::fs::{self, File};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,15 +19,18 @@ use mio::{Events, Interest, Poll, Token};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use ranpace_scenario::Transport;
 use ranpace_units::{Span, Time};
 
 use crate::addresses::{self, host_of};
 use crate::datagrams::Datagrams;
 use crate::namespaces::Namespaces;
+use crate::quic::QuicStream;
 use crate::record::Record;
 use crate::routes::set_initial_window;
+use crate::split::Split;
 use crate::stream::{CHUNK, Role, Stream};
-use crate::tcp_info::{Connection, Observer};
+use crate::tcp_info::{Connection, Observer, TcpInfo};
 use crate::topology::Topology;
 use crate::workloads::{Settings, host_settings, initial_windows};
 
@@ -41,6 +45,8 @@ const NAP: Duration = Duration::from_millis(20);
 const MOST_CONNECTIONS: usize = 100;
 /// Most notes about problems. Ours.
 const MOST_NOTES: usize = 100;
+/// Longest datagram (RFC 768).
+const DATAGRAM: usize = 1 << 16;
 /// Token of the timer.
 const TIMER: Token = Token(usize::MAX);
 
@@ -59,12 +65,15 @@ enum PlayerEvent {
 pub enum Ends<'a> {
     Tcp(Box<Stream<'a>>),
     Udp(Box<Datagrams<'a>>),
+    Quic(Box<QuicStream<'a>>),
 }
 
 /// A flow of the scenario and its state.
 pub struct Played<'a> {
     pub ends: Ends<'a>,
     pub record: Record,
+    /// What the sockets of a proxy on a router tell.
+    pub split: Split,
     /// Payload read before the measured part.
     pub delivered_before: u64,
 }
@@ -75,6 +84,7 @@ impl Played<'_> {
         match &self.ends {
             Ends::Tcp(stream) => stream.delivered,
             Ends::Udp(datagrams) => datagrams.delivered,
+            Ends::Quic(quic) => quic.delivered(),
         }
     }
 }
@@ -86,6 +96,8 @@ pub struct Seen {
     pub record: Record,
     /// Places of its own host and of its peer.
     pub ends: (usize, usize),
+    /// What a proxy on a router does to it.
+    pub split: Option<Split>,
     /// When it was first and last observed.
     pub first: Time,
     pub last: Time,
@@ -119,6 +131,8 @@ pub struct Player<'a> {
     inside: usize,
     flows: Vec<Played<'a>>,
     seen: BTreeMap<(usize, [u8; 8]), Seen>,
+    /// Connections of programs that proxies on routers split, by their sender's address and their receiver's.
+    splits: BTreeMap<[(IpAddr, u16); 2], Split>,
     order: Vec<(usize, [u8; 8])>,
     unseen: u64,
     poll: Poll,
@@ -130,6 +144,8 @@ pub struct Player<'a> {
     began: Instant,
     rows: usize,
     measuring: bool,
+    /// Room for a datagram.
+    datagram: Vec<u8>,
 }
 
 impl<'a> Player<'a> {
@@ -148,7 +164,8 @@ impl<'a> Player<'a> {
         for (place, name) in names.iter().enumerate() {
             let namespace = File::open(Namespaces::path_of(name))?;
             setns(&namespace, CloneFlags::CLONE_NEWNET)?;
-            if !settings.is_empty() {
+            // A proxy has to do with what its kernel has.
+            if !settings.is_empty() && !topology.is_router(place) {
                 for (key, value) in host_settings(topology, place).0 {
                     if let Err(error) = fs::write(Path::new("/proc/sys/net/ipv4").join(key), value) {
                         notes.push(format!("{}: {key} could not be set: {error}", topology.name(place)));
@@ -172,10 +189,14 @@ impl<'a> Player<'a> {
             |(flow, ((spec, settings), ends))| {
                 let number = (flow, Topology::port(flow));
                 let ends = match settings {
+                    _ if let Transport::Quic { algorithm, config } = &spec.transport => {
+                        let seed = topology.scenario.seed;
+                        Ends::Quic(Box::new(QuicStream::new(spec, (algorithm, config), number, *ends, seed)))
+                    }
                     Some(settings) => Ends::Tcp(Box::new(Stream::new(spec, number, *ends, settings))),
                     None => Ends::Udp(Box::new(Datagrams::new(spec, number, *ends, topology.scenario.seed))),
                 };
-                Played { ends, record: Record::default(), delivered_before: 0 }
+                Played { ends, record: Record::default(), split: Split::default(), delivered_before: 0 }
             },
         );
         let mut player = Self {
@@ -184,6 +205,7 @@ impl<'a> Player<'a> {
             inside,
             flows: flows.collect(),
             seen: BTreeMap::new(),
+            splits: BTreeMap::new(),
             order: Vec::new(),
             unseen: 0,
             poll,
@@ -194,6 +216,7 @@ impl<'a> Player<'a> {
             began: Instant::now(),
             rows: 0,
             measuring: false,
+            datagram: vec![0; DATAGRAM],
         };
         player.listen()?;
         hurry();
@@ -214,6 +237,10 @@ impl<'a> Player<'a> {
                     datagrams.listen(poll.registry())?;
                     enter(hosts, inside, *from)?;
                     datagrams.open()?;
+                }
+                Ends::Quic(quic) => {
+                    enter(hosts, inside, quic.places().1)?;
+                    quic.listen(poll.registry())?;
                 }
             }
         }
@@ -340,6 +367,26 @@ impl<'a> Player<'a> {
                 enter_schedule(Some(datagrams.send(now)), PlayerEvent::Send)
             }
             (Ends::Udp(datagrams), PlayerEvent::Stop) => datagrams.stop(),
+            (Ends::Quic(quic), what) => {
+                let again = match what {
+                    PlayerEvent::Begin => {
+                        enter(hosts, inside, quic.places().0)?;
+                        quic.begin(now, poll.registry())
+                    }
+                    PlayerEvent::Write => Ok(quic.write(now)),
+                    PlayerEvent::Send if !quic.is_due(now) => return Ok(()),
+                    PlayerEvent::Stop => {
+                        quic.stop();
+                        Ok(None)
+                    }
+                    _ => Ok(None),
+                };
+                match again {
+                    Ok(again) => enter_schedule(again, PlayerEvent::Write),
+                    Err(error) => self.fail(number, &error),
+                }
+                self.work_quic(number)?;
+            }
             _ => {}
         }
         Ok(())
@@ -356,6 +403,32 @@ impl<'a> Player<'a> {
                 Err(error) => self.fail(number, &error),
             },
             Ends::Udp(datagrams) => datagrams.read(now, buffer)?,
+            Ends::Quic(_) => self.work_quic(number)?,
+        }
+        Ok(())
+    }
+
+    /// Reads and sends datagrams of a QUIC flow.
+    fn work_quic(&mut self, number: usize) -> io::Result<()> {
+        let now = self.now();
+        let Self { flows, schedule, datagram, .. } = self;
+        let Some(Played { ends: Ends::Quic(quic), record, .. }) = flows.get_mut(number) else {
+            return Ok(());
+        };
+        match quic.work(now, datagram) {
+            Ok(work) => {
+                if let Some(again) = work.again {
+                    schedule.push(Reverse((again, PlayerEvent::Send, number)));
+                }
+                if work.is_over {
+                    quic.info().into_iter().for_each(|info| record.observe(info));
+                    record.close();
+                }
+                if let Some(next) = work.next {
+                    schedule.push(Reverse((next, PlayerEvent::Begin, number)));
+                }
+            }
+            Err(error) => self.fail(number, &error),
         }
         Ok(())
     }
@@ -410,18 +483,59 @@ impl<'a> Player<'a> {
 
     /// Reads TCP_INFO everywhere, or only where connections are known.
     fn look(&mut self, everywhere: bool) -> io::Result<()> {
+        for flow in &mut self.flows {
+            if let Ends::Quic(quic) = &flow.ends {
+                quic.info().into_iter().for_each(|info| flow.record.observe(info));
+            }
+        }
         let mut places = vec![everywhere; self.hosts.len()];
         for (flow, (from, _)) in self.flows.iter().zip(self.topology.own()) {
             if matches!(&flow.ends, Ends::Tcp(stream) if stream.is_open()) {
                 places[*from] = true;
             }
         }
+        let mut has_router = false;
         for (place, is_known) in places.into_iter().enumerate() {
-            if is_known || self.hosts[place].is_busy {
+            if self.topology.is_router(place) {
+                has_router = true;
+                self.look_at_router(place)?;
+            } else if is_known || self.hosts[place].is_busy {
                 self.look_at(place)?;
             }
         }
+        if has_router {
+            let now = self.now();
+            for flow in &mut self.flows {
+                flow.split.on_reading(now, flow.record.srtt(), self.measuring);
+            }
+            self.splits.values_mut().for_each(|split| split.on_reading(now, None, self.measuring));
+        }
         Ok(())
+    }
+
+    /// Reads the sockets of proxies on a router: each faces one end of a connection, with the address of the other end.
+    fn look_at_router(&mut self, place: usize) -> io::Result<()> {
+        let Self { topology, hosts, flows, splits, rows, .. } = self;
+        let Some(host) = hosts.get_mut(place) else { return Ok(()) };
+        let mut splits = |ends: [(IpAddr, u16); 2], take: fn(&mut Split, TcpInfo), info: TcpInfo| {
+            if splits.len() < 2 * MOST_CONNECTIONS || splits.contains_key(&ends) {
+                take(splits.entry(ends).or_insert_with(|| Split::begin_at_row(*rows)), info);
+            }
+        };
+        let looked = host.observer.look(|connection| {
+            let ends = host_of(connection.local.0).zip(host_of(connection.remote.0));
+            let Some((local, remote)) = ends.filter(|_| connection.is_open) else { return };
+            match topology.own_flow(local, remote, [connection.local.1, connection.remote.1]) {
+                Some((flow, true)) => flows[flow].split.on_to_receiver(connection.info),
+                Some((flow, false)) => flows[flow].split.on_from_sender(connection.info),
+                None => {
+                    let (local, remote, info) = (connection.local, connection.remote, connection.info);
+                    splits([local, remote], Split::on_to_receiver, info);
+                    splits([remote, local], Split::on_from_sender, info);
+                }
+            }
+        });
+        self.renew_observer(place, looked)
     }
 
     fn look_at(&mut self, place: usize) -> io::Result<()> {
@@ -464,6 +578,7 @@ impl<'a> Player<'a> {
                             empty.insert(Seen {
                                 connection: connection.clone(),
                                 record,
+                                split: None,
                                 ends: (place, peer),
                                 first: now,
                                 last: now,
@@ -477,6 +592,11 @@ impl<'a> Player<'a> {
             }
         });
         host.is_busy = is_busy;
+        self.renew_observer(place, looked)
+    }
+
+    /// Replaces an observer whose query failed.
+    fn renew_observer(&mut self, place: usize, looked: io::Result<()>) -> io::Result<()> {
         if let Err(error) = looked {
             // The rest of an aborted answer is not awaited.
             let Self { hosts, inside, notes, .. } = self;
@@ -496,7 +616,9 @@ impl<'a> Player<'a> {
         for flow in &mut self.flows {
             let delivered = flow.delivered();
             flow.record.sample(at, interval, delivered);
+            flow.split.sample();
         }
+        self.splits.values_mut().for_each(Split::sample);
         for seen in self.seen.values_mut() {
             // A closed connection has no more rows.
             if at - seen.last <= interval {
@@ -513,7 +635,10 @@ impl<'a> Player<'a> {
                 "of the connections of programs the first {MOST_CONNECTIONS} have flows in the results"
             ));
         }
-        let connections = self.order.iter().filter_map(|key| self.seen.remove(key)).collect();
+        let mut connections: Vec<Seen> = self.order.iter().filter_map(|key| self.seen.remove(key)).collect();
+        for seen in &mut connections {
+            seen.split = self.splits.remove(&[seen.connection.local, seen.connection.remote]);
+        }
         WorkloadReport { flows: self.flows, connections, notes: self.notes, measured_from, end }
     }
 }

@@ -32,12 +32,13 @@ pub struct Running {
 
 impl Running {
     /// Starts a program in the namespace of this name. The plan's `inside` is the command that calls [`enter`] with the arguments
-    /// after it: namespace, leash, hosts file, program.
+    /// after it: namespace, leash, hosts file, program. With `output` its output goes to that file, and its input is empty.
     pub fn start(
         program: &Program,
         namespace: &str,
         hosts: &Path,
         plan: &Plan,
+        output: Option<&Path>,
     ) -> Result<Self, NamespaceError> {
         let failed = |source: io::Error| {
             let name = program.words.first().map(|word| Path::new(word).display().to_string());
@@ -50,7 +51,7 @@ impl Running {
         };
         let (other_end, leash) = io::pipe().map_err(failed)?;
         let mut command = Command::new(&plan.inside.0);
-        if let Some(path) = &plan.views.output {
+        if let Some(path) = output {
             let file = File::options().create(true).append(true).open(path).map_err(failed)?;
             let also = file.try_clone().map_err(failed)?;
             command.stdin(Stdio::null()).stdout(file).stderr(also);

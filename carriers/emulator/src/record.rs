@@ -8,7 +8,7 @@ use crate::tcp_info::TcpInfo;
 
 /// Data segments per acknowledgement, where a kernel delays them (RFC 5681, section 4.2): the simulator has an RTT sample per
 /// acknowledgement, so a smoothed RTT is counted as often.
-const SEGMENTS_PER_ACK: u64 = 2;
+pub const SEGMENTS_PER_ACK: u64 = 2;
 
 /// Columns of the simulator's series that are taken from the kernel, and two that only kernels have.
 const COLUMNS: [&str; 14] = flow_columns(["kernel_rwnd_limited_s", "kernel_sndbuf_limited_s"]);
@@ -104,6 +104,11 @@ impl Record {
             self.min_rtt = self.min_rtt.into_iter().chain(info.min_rtt.filter(|_| is_new)).min();
         }
         self.current = Some(info);
+    }
+
+    /// The smoothed RTT of the current connection, if it has one.
+    pub fn srtt(&self) -> Option<Span> {
+        self.current.map(|current| current.srtt).filter(|srtt| !srtt.is_zero())
     }
 
     /// The current connection is closed.

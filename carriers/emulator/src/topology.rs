@@ -88,6 +88,10 @@ pub struct Topology {
     /// With workloads: sender and receiver of each flow of the scenario, by places. Its data take the route with its number, its
     /// acknowledgements that plus the number of flows.
     own: Vec<(usize, usize)>,
+    /// Hosts whose kernels forward packets, in the place of participants.
+    routers: Vec<usize>,
+    /// The part of each whole route that begins at a router.
+    onward: HashMap<(usize, u32), u32>,
 }
 
 impl Topology {
@@ -95,8 +99,22 @@ impl Topology {
     /// them have a route if at least one is not a user, or if a flow of the scenario leads there: along the first such flow, or
     /// else along the path of a flow that names none.
     pub fn new(scenario: &Scenario) -> Result<Self, TopologyError> {
+        Self::of(scenario, Vec::new())
+    }
+
+    /// The same for a scenario whose proxies and PEPs are daemons: their hosts get a namespace too, whose kernel forwards packets.
+    pub fn with_routers(scenario: &Scenario) -> Result<Self, TopologyError> {
+        let proxies = scenario.proxies.iter().map(|proxy| proxy.host);
+        let mut routers: Vec<usize> = proxies.chain(scenario.peps.iter().map(|pep| pep.host)).collect();
+        routers.sort_unstable();
+        routers.dedup();
+        Self::of(scenario, routers)
+    }
+
+    fn of(scenario: &Scenario, routers: Vec<usize>) -> Result<Self, TopologyError> {
         let mut notes = Vec::new();
         let mut is_end = vec![false; scenario.hosts.len()];
+        routers.iter().for_each(|router| is_end[*router] = true);
         let mut is_user = is_end.clone();
         for flow in &scenario.flows {
             (is_end[flow.from], is_end[flow.to]) = (true, true);
@@ -159,7 +177,10 @@ impl Topology {
         let flows = scenario.flows.clone();
         let whole = std::mem::take(&mut played.flows);
         // The network itself does not know them.
-        let (proxies, peps) = (std::mem::take(&mut played.proxies), std::mem::take(&mut played.peps));
+        let (mut proxies, mut peps) = (std::mem::take(&mut played.proxies), std::mem::take(&mut played.peps));
+        if !routers.is_empty() {
+            (proxies, peps) = (Vec::new(), Vec::new());
+        }
         let place = |host| hosts.iter().position(|at| *at == host);
         let answers = whole.iter().map(|route| {
             let (from, to) = (place(route.from)?, place(route.to)?);
@@ -178,6 +199,8 @@ impl Topology {
             table,
             flows,
             own: Vec::new(),
+            routers,
+            onward: HashMap::new(),
         };
         topology.cut();
         Ok(topology)
@@ -189,6 +212,7 @@ impl Topology {
         let has_participants = |host: usize| {
             self.proxies.iter().any(|proxy| proxy.host == host)
                 || self.peps.iter().any(|pep| pep.host == host)
+                || self.routers.contains(&host)
         };
         let user_at = |host: usize| {
             let user = scenario.users.iter().position(|user| user.host == host);
@@ -230,7 +254,13 @@ impl Topology {
             let of_answers = |other: &&Cut| Some(other.route) == cut.answers && other.host == cut.host;
             cut.backward = all.iter().flatten().find(of_answers).map(|other| other.onward);
         }
+        self.onward = cuts.iter().flatten().map(|cut| ((cut.host, cut.route), cut.onward)).collect();
         (self.scenario.flows, self.cuts) = (flows, cuts);
+    }
+
+    /// Returns whether the kernel of the host at a place forwards packets of others.
+    pub fn is_router(&self, place: usize) -> bool {
+        self.hosts.get(place).is_some_and(|host| self.routers.contains(host))
     }
 
     /// Returns where a flow of the emulated scenario ends at participants, if it does.
@@ -332,6 +362,25 @@ impl Topology {
             }
         }
         None
+    }
+
+    /// The flow that carries a packet which the host at a place sends, or forwards if it is a router, from the host at `source` to that
+    /// at `to`.
+    #[inline]
+    pub fn route_from(
+        &self,
+        place: usize,
+        source: impl FnOnce() -> Option<usize>,
+        to: usize,
+        packet: &[u8],
+    ) -> Option<u32> {
+        if !self.is_router(place) {
+            return self.route_of(place, to, packet);
+        }
+        let source = source().filter(|source| *source != place);
+        let Some(source) = source else { return self.route_of(place, to, packet) };
+        let route = self.route_of(source, to, packet)?;
+        self.onward.get(&(*self.hosts.get(place)?, route)).copied()
     }
 
     /// The flow that carries a packet from the host at one place to that at another.
@@ -459,6 +508,27 @@ mod tests {
         }
         assert_eq!(topology.between(0, 77), None);
         assert_eq!(Topology::first_user(&scenario), Some("ue1"));
+    }
+
+    #[test]
+    fn what_a_router_forwards_continues_on_the_route_of_its_source() {
+        let text = format!("{TWO_USERS}[[proxy]]\nhost = \"mast\"\nkind = \"split\"\n");
+        let topology = Topology::with_routers(&scenario(&text)).expect("it can be emulated").with_flows();
+        let place = |name| topology.place(name).expect("it is there");
+        let (server, mast, user) = (place("server"), place("mast"), place("ue1"));
+        assert!(topology.is_router(mast) && !topology.is_router(server) && topology.proxies.is_empty());
+        let way = |at: usize, from: usize, to: usize| {
+            let flow = topology.route_from(at, || Some(from), to, &[]).expect("there is a way");
+            let spec = &topology.scenario.flows[flow as usize];
+            (topology.ends()[flow as usize], spec.path.len())
+        };
+        assert_eq!(way(server, server, user), (mast, 1), "over the core");
+        assert_eq!(way(mast, server, user), (user, 1), "over the air");
+        assert_eq!(way(user, user, server), (mast, 1));
+        assert_eq!(way(mast, user, server), (server, 1));
+        assert_eq!(way(mast, mast, server), (server, 1), "its own packets");
+        let nowhere = topology.route_from(mast, || Some(user), user, &[]);
+        assert_eq!(nowhere, None);
     }
 
     #[test]

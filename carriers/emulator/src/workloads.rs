@@ -129,7 +129,14 @@ impl Workloads {
                 return cannot(format!("UDP in packets of {packet} (at most {MTU} B)"));
             }
             Transport::Udp { .. } => return Ok(None),
-            Transport::Quic { .. } => return cannot("QUIC".to_owned()),
+            Transport::Quic { config, .. } if config.mtu.get() > MTU.into() => {
+                return cannot(format!("QUIC in packets of {} (at most {MTU} B)", config.mtu));
+            }
+            Transport::Quic { config, .. } if config.ecn => return cannot("ECN over QUIC".to_owned()),
+            Transport::Quic { algorithm, .. } if algorithm.build(0).wants_radio() => {
+                return cannot(format!("QUIC with {algorithm}, which reads radio information,"));
+            }
+            Transport::Quic { .. } => return Ok(None),
             Transport::Datagram { algorithm, .. } => return cannot(algorithm.to_string()),
         };
         if config.mtu.get() > MTU.into() {

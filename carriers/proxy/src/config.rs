@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 use ranpace_config::{ConfigError, Configuration, Faults, Inconsistency, Log};
-use ranpace_pep::rapid::{self, Estimator, Profile, Settings};
+use ranpace_pep::rapid::{
+    self, Accounting, Estimator, LateCapacity, Profile, RanRttMin, RttMargin, Settings, Slack, WindowRule,
+};
 use ranpace_rnisd::client::Origin;
 use ranpace_units::{Bytes, Span};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -36,6 +38,7 @@ pub struct Config {
     /// Whose connections are split; required.
     pub clients: Vec<Clients>,
     /// Networks of servers whose connections are never split.
+    #[serde(deserialize_with = "ranpace_config::addresses")]
     pub except: Vec<IpNet>,
     /// Radio information.
     pub feed: Option<Feed>,
@@ -91,6 +94,7 @@ pub struct Clients {
     /// The interface on which their packets arrive.
     pub interface: String,
     /// Their networks.
+    #[serde(deserialize_with = "ranpace_config::addresses")]
     pub networks: Vec<IpNet>,
     /// Ports of servers, such as `443` or `5000-5999`; all without it.
     #[serde(default)]
@@ -157,8 +161,10 @@ pub struct Feed {
 #[serde(deny_unknown_fields)]
 pub struct User {
     /// All of its addresses.
+    #[serde(deserialize_with = "ranpace_config::addresses")]
     pub addresses: Vec<IpAddr>,
     /// Its address in the feed; the first of `addresses` without it.
+    #[serde(default, deserialize_with = "ranpace_config::optional_address")]
     pub feed_address: Option<IpAddr>,
 }
 
@@ -178,6 +184,76 @@ pub struct Rapid {
     pub guard: Option<bool>,
     /// Whether what reaches users past the proxy, such as UDP and QUIC, is subtracted from the capacity that is shared out.
     pub account_udp: Option<bool>,
+    /// The RTTs that windows are for.
+    pub window: Option<WindowName>,
+    /// What a server has in flight and waiting, relative to its window.
+    pub headroom: Option<f64>,
+    /// Segments on top of that.
+    pub spare: Option<u32>,
+    /// How what slow flows leave to others is counted.
+    pub accounting: Option<AccountingName>,
+    /// Weight of the previous value in the mean of arrival rates.
+    pub alpha: Option<f64>,
+    /// Least window towards a server, in segments.
+    pub floor: Option<u32>,
+    /// Least window towards a user, in segments.
+    pub ran_floor: Option<u32>,
+    /// How late packets may come at the end of a period.
+    #[serde(deserialize_with = "slack")]
+    pub slack: Option<Slack>,
+    /// Definition of the smallest RTT towards users.
+    pub ran_rttmin: Option<RanRttMinName>,
+    /// What is added to that RTT.
+    #[serde(deserialize_with = "allowance")]
+    pub sr_allowance: Option<RttMargin>,
+    /// What is shared out while reports are late.
+    pub hold: Option<HoldName>,
+}
+
+/// Names of [`WindowRule`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WindowName {
+    /// [`WindowRule::Wired`].
+    Wired,
+    /// [`WindowRule::Whole`].
+    Whole,
+    /// [`WindowRule::Module`].
+    Module,
+}
+
+/// Names of [`Accounting`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountingName {
+    /// [`Accounting::Rate`].
+    Rate,
+    /// [`Accounting::ShareBytes`].
+    ShareBytes,
+    /// [`Accounting::Literal`].
+    Literal,
+}
+
+/// Names of [`RanRttMin`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RanRttMinName {
+    /// [`RanRttMin::Smoothed`].
+    Smoothed,
+    /// [`RanRttMin::Bounded`].
+    Bounded,
+    /// [`RanRttMin::Plain`].
+    Plain,
+}
+
+/// Names of [`LateCapacity`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HoldName {
+    /// [`LateCapacity::Least`].
+    Least,
+    /// [`LateCapacity::Mean`].
+    Mean,
 }
 
 /// Names of [`Profile`].
@@ -265,6 +341,7 @@ pub struct Control {
     /// Unix socket of `ranpace proxy show` and `drain`, for this user alone.
     pub socket: PathBuf,
     /// Address of `/metrics` and `/health`; no such port without it.
+    #[serde(deserialize_with = "ranpace_config::optional_address")]
     pub metrics: Option<SocketAddr>,
 }
 
@@ -298,7 +375,25 @@ impl Config {
 
     /// The allocator's settings.
     pub fn settings(&self) -> Settings {
-        let Rapid { profile, estimator, efficiency, theta, guard, account_udp } = &self.rapid;
+        let Rapid {
+            profile,
+            estimator,
+            efficiency,
+            theta,
+            guard,
+            account_udp,
+            window,
+            headroom,
+            spare,
+            accounting,
+            alpha,
+            floor,
+            ran_floor,
+            slack,
+            ran_rttmin,
+            sr_allowance,
+            hold,
+        } = &self.rapid;
         let of = Settings::of(match profile {
             ProfileName::Field => Profile::Field,
             ProfileName::Thesis => Profile::Thesis,
@@ -313,6 +408,32 @@ impl Config {
             theta: theta.unwrap_or(of.theta),
             guard: guard.unwrap_or(of.guard),
             account_udp: account_udp.unwrap_or(of.account_udp),
+            window: window.map_or(of.window, |name| match name {
+                WindowName::Wired => WindowRule::Wired,
+                WindowName::Whole => WindowRule::Whole,
+                WindowName::Module => WindowRule::Module,
+            }),
+            headroom: headroom.unwrap_or(of.headroom),
+            spare: spare.unwrap_or(of.spare),
+            accounting: accounting.map_or(of.accounting, |name| match name {
+                AccountingName::Rate => Accounting::Rate,
+                AccountingName::ShareBytes => Accounting::ShareBytes,
+                AccountingName::Literal => Accounting::Literal,
+            }),
+            alpha: alpha.unwrap_or(of.alpha),
+            floor: floor.unwrap_or(of.floor),
+            ran_floor: ran_floor.unwrap_or(of.ran_floor),
+            slack: slack.unwrap_or(of.slack),
+            ran_rttmin: ran_rttmin.map_or(of.ran_rttmin, |name| match name {
+                RanRttMinName::Smoothed => RanRttMin::Smoothed,
+                RanRttMinName::Bounded => RanRttMin::Bounded,
+                RanRttMinName::Plain => RanRttMin::Plain,
+            }),
+            sr_allowance: sr_allowance.unwrap_or(of.sr_allowance),
+            hold: hold.map_or(of.hold, |name| match name {
+                HoldName::Least => LateCapacity::Least,
+                HoldName::Mean => LateCapacity::Mean,
+            }),
             period: self.feed.as_ref().map_or(of.period, |feed| feed.period),
             caps: rapid::Caps {
                 flow: of.caps.flow.max(OPEN_BUFFER.min(self.limits.flow_buffer)),
@@ -432,6 +553,33 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
     )
 }
 
+fn slack<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Slack>, D::Error> {
+    let of = |word_or: WordOr| word_or.0.map_or(Slack::HalfRtt, Slack::Fixed);
+    word_or(deserializer, "half_rtt", "a time, such as \"1.5ms\", or \"half_rtt\"")
+        .map(|found| Some(of(found)))
+}
+
+fn allowance<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RttMargin>, D::Error> {
+    let of = |word_or: WordOr| word_or.0.map_or(RttMargin::Technology, RttMargin::Fixed);
+    word_or(deserializer, "technology", "a time, such as \"16ms\", or \"technology\"")
+        .map(|found| Some(of(found)))
+}
+
+/// A time; `None` for the word that may stand in its place.
+struct WordOr(Option<Span>);
+
+fn word_or<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    word: &str,
+    expected: &'static str,
+) -> Result<WordOr, D::Error> {
+    let text: String = ranpace_config::parsed(deserializer, expected)?;
+    match text == word {
+        true => Ok(WordOr(None)),
+        false => text.parse().map(|time| WordOr(Some(time))).map_err(serde::de::Error::custom),
+    }
+}
+
 fn eight_ms() -> Span {
     Span::from_millis(8)
 }
@@ -455,6 +603,22 @@ mod tests {
         let config = Config::parse("proxy.toml", &more).unwrap();
         assert_eq!(config.clients[0].ports[1], Ports { first: 5000, last: 5999 });
         assert_eq!((config.handshake, config.settings().guard), (Handshake::AcceptFirst, false));
+    }
+
+    #[test]
+    fn allocation_is_set_as_in_a_scenario() {
+        let text = format!(
+            "{LEAST}[rapid]\nprofile = \"thesis\"\nwindow = \"module\"\nalpha = 0.40625\nslack = \"half_rtt\"\nsr_allowance = \"16ms\"\nran_rttmin = \"plain\"\nhold = \"mean\"\nran_floor = 4\n"
+        );
+        let of = Config::parse("proxy.toml", &text).unwrap().settings();
+        assert_eq!((of.window, of.alpha, of.slack), (WindowRule::Module, 0.40625, Slack::HalfRtt));
+        assert_eq!(
+            (of.sr_allowance, of.ran_rttmin),
+            (RttMargin::Fixed(Span::from_millis(16)), RanRttMin::Plain)
+        );
+        assert_eq!((of.hold, of.ran_floor, of.floor), (LateCapacity::Mean, 4, Settings::THESIS.floor));
+        let wrong = Config::parse("proxy.toml", &text.replace("16ms", "16")).unwrap_err().to_string();
+        assert!(wrong.contains("sr_allowance"), "{wrong}");
     }
 
     #[test]

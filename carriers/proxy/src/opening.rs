@@ -271,6 +271,8 @@ impl Proxy {
     /// Both legs are established.
     fn complete(&mut self, now: Time, ends: Ends, user: OwnedFd, server: OwnedFd) {
         let Ok(info) = TcpInfo::read(&server) else { return };
+        // Both ends are reset where it fails.
+        let Ok(()) = legs::limit(&server, &self.buffers) else { return };
         if now < self.inherited_until {
             // Listeners of another process gave it that one's control. Where it is refused, the kernel's own sends.
             let _ = SockRef::from(&user).set_tcp_congestion(self.sender.congestion().as_bytes());

@@ -1,6 +1,7 @@
 //! `ranpace emulate`: a scenario by the real clock, for real programs.
 
 mod live;
+pub mod real;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ const SNAPSHOTS: usize = 2;
     ranpace emulate cell.toml --in walker.2 -- ./my-program\n  \
     ranpace emulate cell.toml --shell phone\n  \
     ranpace emulate drive.toml --hosts-only --for 10min      enter them by `ip netns exec`\n  \
+    ranpace emulate cell.toml --real-proxy      `ranpace proxy` and `ranpace pep` in place of modelled ones\n  \
     ranpace emulate --clean                     remove what killed emulations left\n\n\
     Needs root, or a kernel that allows unprivileged user namespaces. Results are those of\n\
     `ranpace run`, in a new folder each time; emulation.json says whether the machine kept up.\n\
@@ -99,6 +101,10 @@ pub struct Emulate {
     /// handovers and signals as lines of JSON on a Unix socket, such as unix:/run/cell.sock
     #[arg(long, value_name = "unix:PATH", value_parser = socket)]
     rnis: Option<PathBuf>,
+    /// Run the scenario's [[proxy]] and [[pep]] as daemons (`ranpace proxy`, `ranpace pep`), configured by the scenario's keys, on hosts
+    /// whose kernels forward packets. Flows may have the controls of `ranpace kernel`
+    #[arg(long)]
+    real_proxy: bool,
     /// Draw rate, delay and queue of each link in the terminal; the output of programs goes to programs.log beside the report
     #[arg(long, conflicts_with = "shell")]
     live: bool,
@@ -207,7 +213,7 @@ impl Emulate {
             }
             return Ok(());
         }
-        let signals = if self.live { Some(live::check()?) } else { None };
+        let mut signals = if self.live { Some(live::check()?) } else { None };
         let path = self.scenario.clone().unwrap_or_default();
         let file = path.display().to_string();
         let mut text = common::read_text(&path)?;
@@ -216,12 +222,19 @@ impl Emulate {
         }
         let mut job = Job::new("", text, &file, &mut self.common.traces())?;
         job.label.clone_from(&job.scenario.name);
-        let topology = Topology::new(&job.scenario).map_err(Failure::asked)?;
+        let of = if self.real_proxy { Topology::with_routers } else { Topology::new };
+        let topology = of(&job.scenario).map_err(Failure::asked)?;
+        let daemons = self
+            .real_proxy
+            .then(|| real::Daemons::of(&job.scenario, &topology, self.rnis.as_deref()))
+            .transpose()?;
         if self.rnis.is_some() && job.scenario.cells.is_empty() {
             return Err(Failure::asked("--rnis publishes cells, and the scenario has none: add a [[cell]]"));
         }
         let mut plan = self.plan(&job.scenario)?;
-        let notes = plan.workloads.as_ref().map_or(Ok(Vec::new()), |workloads| workloads.check(&topology));
+        // With daemons, controls are loaded before that is known.
+        let workloads = plan.workloads.as_ref().filter(|_| daemons.is_none());
+        let notes = workloads.map_or(Ok(Vec::new()), |workloads| workloads.check(&topology));
         let notes = notes.map_err(Failure::asked)?;
         // Before there is a second thread.
         ranpace_emulator::become_root().map_err(failure)?;
@@ -240,25 +253,36 @@ impl Emulate {
             (plan.views.live, plan.views.output, from) = (Some(to), Some(log.clone()), Some(snapshots));
         }
         let mut drawing = None;
-        let outcome = ranpace_emulator::emulate(&topology, &plan, stop, |names| {
+        let mut ready = |names: &[String]| {
             let hints = names.iter().map(|name| format!("namespace: {name}"));
-            if let Some(from) = from {
+            if let Some(from) = from.take() {
                 let links = ranpace_sim::link_names(&topology.scenario);
-                let screen = live::Screen::new(job.scenario.name.clone(), links, hints.collect(), log);
-                drawing = Some(screen::start(screen, from, signals));
+                let screen =
+                    live::Screen::new(job.scenario.name.clone(), links, hints.collect(), log.clone());
+                drawing = Some(screen::start(screen, from, signals.take()));
             } else if !has_program {
                 hints.for_each(|hint| common::say(&hint));
             }
-        });
+        };
+        let outcome = match daemons {
+            None => ranpace_emulator::emulate(&topology, &plan, stop, ready).map_err(emulation_failure),
+            Some(daemons) => {
+                for (name, text) in daemons.files() {
+                    store.write(name, text.as_bytes())?;
+                }
+                let mut ready = |names: &[String], notes: &[String]| {
+                    notes.iter().for_each(|note| common::say(&format!("note: {note}")));
+                    ready(names);
+                };
+                daemons.emulate(&job.scenario, &topology, &mut plan, store.folder(), stop, &mut ready)
+            }
+        };
         // It ends when nobody can tell it anything any more.
         drop(plan);
         if let Some(Ok(Err(error))) = drawing.map(|drawing| drawing.join()) {
             common::say(&format!("note: --live could not draw: {error}"));
         }
-        let outcome = outcome.map_err(|error| {
-            store.remove_if_empty();
-            emulation_failure(error)
-        });
+        let outcome = outcome.inspect_err(|_| store.remove_if_empty());
         self.tell(&job, &store, outcome?)
     }
 
@@ -306,7 +330,7 @@ impl Emulate {
             _ => Delivery::Gso,
         };
         let (beside, saves_power) = (beside.collect(), self.save_power);
-        Ok(Plan { main, beside, limit, workloads, delivery, saves_power, views, inside })
+        Ok(Plan { main, beside, limit, workloads, delivery, saves_power, views, inside, ..Plan::default() })
     }
 
     /// Writes the results and says how it was.

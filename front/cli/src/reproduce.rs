@@ -4,11 +4,18 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ranpace_lab::reproduce::{
-    self, Experiment, How, Played, Record, Recording, ReproduceError, Row, verdict_counts, verdict_text,
+    self, Experiment, How, Played, Record, Recording, Recordings, ReproduceError, Row, verdict_counts,
+    verdict_text,
 };
+#[cfg(target_os = "linux")]
+use ranpace_lab::validate::tcp::Grid;
 use ranpace_lab::{Report, Store};
+#[cfg(target_os = "linux")]
+use ranpace_units::Span;
 
 use crate::failure::Failure;
+#[cfg(target_os = "linux")]
+use crate::validate::{Processes, release};
 use crate::{common, interrupt, output};
 
 /// Play published experiments again, and judge whether their results hold
@@ -21,7 +28,9 @@ use crate::{common, interrupt, output};
 #[command(after_help = "Examples:\n  \
     ranpace reproduce --list\n  \
     ranpace reproduce c2tcp-table1 --traces DIR\n  \
-    ranpace reproduce 001 --traces DIR --json\n\n\
+    ranpace reproduce 001 --traces DIR --json\n  \
+    ranpace reproduce 000 --real                    on Linux too, with `ranpace proxy`; needs root\n  \
+    ranpace reproduce 002 --real --quick            as a quick look, with `ranpace pep` and the kernel's mdcc\n\n\
     Recorded traces are not part of Ranpace; docs/reproductions.md says where they come from. The recorded\n\
     verdicts, and the reasons for what was missed, are in reproductions/.")]
 pub struct Reproduce {
@@ -40,6 +49,10 @@ pub struct Reproduce {
     /// Play shorter runs at fewer points, for a quick look; nothing is judged
     #[arg(long)]
     quick: bool,
+    /// Play those that have a part on Linux in real time too: the kernels' TCP over emulated cells, `ranpace proxy`, `ranpace pep` and
+    /// our controls in the kernel, beside the same runs simulated. Needs root
+    #[arg(long, conflicts_with_all = ["sensitivity", "list"])]
+    real: bool,
     /// Write the verdicts into the experiments' folders of a checkout: verdicts.json, and their part of README.md
     #[arg(
         long,
@@ -65,6 +78,9 @@ impl Reproduce {
         let folders = common::trace_folders(self.common.traces.as_ref());
         let mut recordings = reproduce::recordings(folders).map_err(Failure::ours)?;
         let stop = interrupt::flag();
+        if self.real {
+            return self.play_real(&experiments, &chosen, &mut recordings);
+        }
         let mut all = Vec::new();
         for experiment in &chosen {
             let store = Store::open(&self.common.out, &format!("reproduce-{}", experiment.id))?;
@@ -79,12 +95,7 @@ impl Reproduce {
             let Some(played) = reproduce::play(experiment, &mut recordings, &how).map_err(failure)? else {
                 break;
             };
-            if !self.json {
-                for table in played.tables.iter().filter(|table| !table.report_only) {
-                    output::line(format!("{}: {}\n{}", played.experiment.id, table.title, table.text()))?;
-                }
-            }
-            store.write("tables.txt", tables(&played).as_bytes())?;
+            self.show_tables(&played, &store)?;
             if let Some(folder) = &self.record {
                 Record::of(&played)
                     .and_then(|record| record.write(folder, &experiment.id))
@@ -96,6 +107,96 @@ impl Reproduce {
             reproduce::write_overview(folder, &experiments).map_err(Failure::asked)?;
         }
         self.conclude(&all, all.len() < chosen.len())
+    }
+
+    /// Prints the tables of what was played, and keeps them.
+    fn show_tables(&self, played: &Played, store: &Store) -> Result<(), Failure> {
+        if !self.json {
+            for table in played.tables.iter().filter(|table| !table.report_only) {
+                output::line(format!("{}: {}\n{}", played.experiment.id, table.title, table.text()))?;
+            }
+        }
+        store.write("tables.txt", tables(played).as_bytes())?;
+        Ok(())
+    }
+
+    /// Plays the parts on Linux of the chosen experiments, and the same runs simulated.
+    #[cfg(target_os = "linux")]
+    fn play_real(
+        &self,
+        experiments: &[Experiment],
+        chosen: &[&Experiment],
+        recordings: &mut Recordings,
+    ) -> Result<(), Failure> {
+        let parts: Vec<(&Experiment, Experiment)> =
+            chosen.iter().filter_map(|experiment| Some((*experiment, experiment.on_linux()?))).collect();
+        if parts.is_empty() {
+            let known = experiments.iter().filter(|experiment| experiment.real.is_some());
+            let known: Vec<&str> = known.map(|experiment| experiment.id.as_str()).collect();
+            return Err(Failure::asked(format!(
+                "{} has no part on Linux; these have: {}",
+                self.names.join(" "),
+                known.join(", ")
+            )));
+        }
+        ranpace_emulator::check().map_err(|error| {
+            Failure::ours(format!("--real needs root, or what else `ranpace emulate` needs: {error}"))
+        })?;
+        let mut needed = (0, Span::ZERO);
+        for (_, part) in &parts {
+            let (count, time) = reproduce::time_needed(part, recordings, self.quick).map_err(failure)?;
+            needed = (needed.0 + count, needed.1 + time);
+        }
+        let minutes = needed.1.as_secs_f64() / 60.0;
+        common::say(&format!(
+            "{} emulations in real time, one after the other: about {minutes:.1} min; what is in the results already is not repeated",
+            needed.0
+        ));
+        let mut all = Vec::new();
+        for (experiment, part) in &parts {
+            let folder = format!("reproduce-{}", part.id);
+            let store = Store::open(&self.common.out, &folder)?;
+            let how = How {
+                threads: self.common.threads,
+                stop: interrupt::flag(),
+                store: Some(&store),
+                quick: self.quick,
+                sensitivity: false,
+                models: ranpace_thesis_models::MODELS,
+            };
+            let kernel = Processes {
+                folder: &folder,
+                release: release(Grid::Controls),
+                daemons: true,
+                out: &self.common.out,
+                store: &store,
+                traces: self.common.traces.as_deref(),
+            };
+            // The simulator first, and nothing beside the emulations.
+            let simulated = Experiment { id: experiment.id.clone(), ..part.clone() };
+            let Some(simulated) = reproduce::play(&simulated, recordings, &how).map_err(failure)? else {
+                break;
+            };
+            let Some(played) = reproduce::play_on(&kernel, part, recordings, &how).map_err(failure)? else {
+                break;
+            };
+            self.show_tables(&played, &store)?;
+            if let Some(folder) = &self.record {
+                Record::of(&played)
+                    .and_then(|record| record.write_linux(folder, &experiment.id))
+                    .map_err(Failure::asked)?;
+            }
+            all.extend([simulated, played]);
+        }
+        if let Some(folder) = &self.record {
+            reproduce::write_overview(folder, experiments).map_err(Failure::asked)?;
+        }
+        self.conclude(&all, all.len() < 2 * parts.len())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn play_real(&self, _: &[Experiment], _: &[&Experiment], _: &mut Recordings) -> Result<(), Failure> {
+        Err(Failure::asked("--real needs Linux"))
     }
 
     fn list(&self, experiments: &[Experiment]) -> Result<(), Failure> {
@@ -135,7 +236,11 @@ impl Reproduce {
             let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
             let store = Store::open(
                 &self.common.out,
-                &format!("reproduce-{}", common::folder_name(&names.join("-"))),
+                &format!(
+                    "reproduce-{}{}",
+                    common::folder_name(&names.join("-")),
+                    if self.real { "-real" } else { "" }
+                ),
             )?;
             store.write_json("verdicts.json", &rows)?;
             let page = report(all, &missing, self.quick)?;

@@ -135,5 +135,7 @@ fn conclude(rows: &[Row]) -> Result<(), Failure> {
     }
 }
 
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+pub use emulated::controls;
 #[cfg(target_os = "linux")]
-pub use emulated::Inside;
+pub use emulated::{Inside, Processes, release};

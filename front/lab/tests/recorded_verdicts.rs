@@ -26,7 +26,25 @@ fn every_experiment_has_a_record_of_its_present_criteria_and_its_page_shows_it()
                 "{id}: README.md does not show verdicts.json; `ranpace reproduce {id} --record`"
             ));
         }
-        if page.contains("| verdict |") && page.matches("| verdict |").count() > 1 {
+        let linux = Record::read_linux(&folder(), id).unwrap();
+        match (experiment.on_linux(), &linux) {
+            (Some(part), Some(linux)) => {
+                if let Err(error) = linux.matches(&part) {
+                    wrong.push(error.to_string());
+                }
+                if reproduce::linux_part(&page) != Some(linux.linux_section(id).as_str()) {
+                    wrong.push(format!(
+                        "{id}: README.md does not show linux.json; `ranpace reproduce {id} --real --record`"
+                    ));
+                }
+            }
+            // It was not played yet.
+            (Some(_), None) if reproduce::linux_part(&page) == Some("") => {}
+            (Some(_), None) => wrong.push(format!("{id}: README.md shows what linux.json does not have")),
+            (None, Some(_)) => wrong.push(format!("{id}: linux.json, and no [real] in experiment.toml")),
+            (None, None) => {}
+        }
+        if page.matches("| verdict |").count() > 1 + usize::from(linux.is_some()) {
             wrong.push(format!("{id}: README.md has a second table of verdicts, typed by hand"));
         }
     }

@@ -30,7 +30,8 @@ use std::time::Instant;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use ranpace_cc::{
-    Allocation, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, State, Window,
+    Allocation, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, ReceiverReport, State,
+    Window,
 };
 use ranpace_units::{Bytes, Span, Time};
 
@@ -81,6 +82,17 @@ impl Control {
         Self(Arc::new(Mutex::new(Core::new(control, config, clock))))
     }
 
+    /// Wraps a control for a connection that noq's own endpoint drives by the real clock, so that nobody calls [`Self::start`],
+    /// [`Self::settle`] or [`Self::on_deadline`]. `packet` is the size of a full QUIC packet at the beginning.
+    ///
+    /// The control starts when noq reports the first acknowledgement. Its deadlines run when noq next reports a packet.
+    pub fn driven_by_noq(control: Box<dyn CongestionControl>, packet: Bytes, clock: Clock) -> Self {
+        let config = Config { mtu: packet + Bytes::new(HEADERS), ..Config::default() };
+        let mut core = Core::new(control, &config, clock);
+        core.driven_by_noq = true;
+        Self(Arc::new(Mutex::new(core)))
+    }
+
     /// No code panics while holding the lock; even if some did, continuing would be the best option.
     fn core(&self) -> MutexGuard<'_, Core> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -91,19 +103,14 @@ impl Control {
         Arc::new(Factory(self.clone()))
     }
 
+    /// A controller of noq that asks this control.
+    pub fn controller(self) -> Box<dyn Controller> {
+        Box::new(Adapter(self))
+    }
+
     /// The handshake is complete; packets count from here on. `smoothed` is its RTT, if it gave one.
     pub fn start(&self, now: Time, smoothed: Option<Span>) {
-        let mut core = self.core();
-        core.settle(None);
-        core.started = true;
-        core.now = now;
-        if let Some(rtt) = smoothed {
-            (core.smoothed, core.min_rtt, core.latest) = (rtt, rtt, Some(rtt));
-        }
-        (core.delivered_at, core.first_sent_at, core.last_sent_at) = (now, now, now);
-        let cx = core.context(now);
-        let core = &mut *core;
-        core.control.on_start(&cx, &mut core.window);
+        self.core().start(now, smoothed);
     }
 
     /// noq has finished with a datagram or a timer: passes the recorded events to the control. `smoothed` is noq's current
@@ -182,6 +189,11 @@ impl Control {
         self.with(now, |control, cx, window| control.on_radio(cx, window, hint));
     }
 
+    /// What the peer's receiver half has measured, for the control.
+    pub fn on_report(&self, now: Time, report: &ReceiverReport) {
+        self.with(now, |control, cx, window| control.on_report(cx, window, report));
+    }
+
     /// A proxy's report for the control.
     pub fn on_pep(&self, now: Time, report: &PepReport) {
         self.with(now, |control, cx, window| control.on_pep(cx, window, report));
@@ -204,9 +216,7 @@ impl Control {
 
     /// Runs the control's deadline if it is due.
     pub fn on_deadline(&self, now: Time) {
-        if self.next_deadline().is_some_and(|at| at <= now) {
-            self.with(now, |control, cx, window| control.on_deadline(cx, window));
-        }
+        self.core().on_deadline(now);
     }
 
     /// Sets the target of a control that has one; returns false for others.
@@ -230,12 +240,7 @@ impl Control {
     }
 
     fn with(&self, now: Time, tell: impl FnOnce(&mut dyn CongestionControl, &Context, &mut Window)) {
-        let mut core = self.core();
-        let core = &mut *core;
-        core.settle(None);
-        core.now = now;
-        let cx = core.context(now);
-        tell(core.control.as_mut(), &cx, &mut core.window);
+        self.core().with(now, tell);
     }
 }
 
@@ -243,13 +248,20 @@ struct Factory(Control);
 
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, _now: Instant, _current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(Adapter(self.0.clone()))
+        self.0.clone().controller()
     }
 }
 
 /// noq's controller: forwards to the shared control.
 #[derive(Clone, Debug)]
 pub struct Adapter(Control);
+
+impl Adapter {
+    /// The control behind it.
+    pub fn control(&self) -> Control {
+        self.0.clone()
+    }
+}
 
 impl Controller for Adapter {
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
@@ -269,6 +281,10 @@ impl Controller for Adapter {
     ) {
         let mut core = self.0.core();
         let (now, sent) = (core.clock.time(now), core.clock.time(sent));
+        if core.driven_by_noq && !core.started {
+            // noq updates its estimate only after it has reported the acknowledgement.
+            core.start(now, Some(now - sent));
+        }
         core.on_acked(now, sent, pn);
     }
 

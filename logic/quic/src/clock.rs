@@ -28,7 +28,7 @@ impl Clock {
 
     /// The virtual time of `at`; instants before the base map to zero.
     #[inline]
-    pub(crate) fn time(self, at: Instant) -> Time {
+    pub fn time(self, at: Instant) -> Time {
         Time::ZERO + span(at.saturating_duration_since(self.base))
     }
 }

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -36,12 +38,28 @@ fn compile_one(source: &Path, libbpf: &Path, out: &Path) {
     }
     let done = command.arg("-c").arg(source).arg("-o").arg(&object).status();
     match done {
-        Ok(status) if status.success() => {}
+        Ok(status) if status.success() => strip(&clang, &object),
         Ok(status) => panic!("{} could not compile {}: {status}", clang.display(), source.display()),
         Err(error) => panic!(
             "the feature `bpf` needs clang to compile {} ({error}): install clang, libelf-dev and zlib1g-dev, name another clang in \
              CLANG, or build without the feature",
             source.display()
         ),
+    }
+}
+
+/// Removes clang's own debug information, which is nine tenths of an object and which nothing reads: the kernel and libbpf read BTF.
+/// Where llvm-strip is not installed the objects, and the binary that contains them, only are larger.
+fn strip(clang: &OsStr, object: &Path) {
+    let clang = Path::new(clang);
+    // clang-19's is llvm-strip-19, in the same folder.
+    let name = clang.file_name().unwrap_or_default().to_string_lossy().replace("clang", "llvm-strip");
+    let strip = clang.with_file_name(name);
+    match Command::new(&strip).arg("--strip-debug").arg(object).status() {
+        Ok(status) => {
+            assert!(status.success(), "{} could not strip {}: {status}", strip.display(), object.display())
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => panic!("{} could not be started: {error}", strip.display()),
     }
 }

@@ -1,10 +1,10 @@
 //! `ranpace validate tcp` and `kernel`: what the simulator plays, over the running kernel too.
 //!
 //! Each emulation is a process of its own: `ranpace validate-kernel`, which ends when its standard input does. It loads the controls
-//! that its scenario asks for, where they are not the kernel's own ([`controls`]).
+//! that its scenario asks for, where they are not the kernel's own ([`controls`]). `ranpace reproduce --real` emulates in the same way.
 
 #[cfg(feature = "kernel")]
-mod controls;
+pub mod controls;
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -13,12 +13,13 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use ranpace_emulator::{Delivery, Plan, Topology, Views, Workloads};
+use ranpace_emulator::{Delivery, Plan, Topology, Views, Workloads, own_folder};
 use ranpace_lab::validate::tcp::{self, Attempt, Found, Grid, How, Kernel, RECORDING, TcpError};
 use ranpace_lab::{Job, Origin, Store};
 
 use super::Validate;
 use crate::emulate::INVALID;
+use crate::emulate::real::Daemons;
 use crate::failure::Failure;
 use crate::{common, interrupt};
 
@@ -44,7 +45,14 @@ pub fn run(options: &Validate, grid: Grid) -> Result<(), Failure> {
     }
     let common = options.common();
     let store = common.store(folder(grid))?;
-    let kernel = Processes { grid, out: &options.out, store: &store, traces: options.traces.as_deref() };
+    let kernel = Processes {
+        folder: folder(grid),
+        release: release(grid),
+        daemons: false,
+        out: &options.out,
+        store: &store,
+        traces: options.traces.as_deref(),
+    };
     let how = How {
         grid,
         quick: options.quick,
@@ -97,11 +105,32 @@ fn conclude(found: &Found, store: &Store) -> Result<(), Failure> {
 }
 
 /// Emulations by processes of this program.
-struct Processes<'a> {
-    grid: Grid,
-    out: &'a Path,
-    store: &'a Store,
-    traces: Option<&'a Path>,
+pub struct Processes<'a> {
+    /// Folder that keeps the results, below `out`: that of `store`.
+    pub folder: &'a str,
+    /// What runs there: results of others are not used.
+    pub release: String,
+    /// Proxies and PEPs are daemons, and not modelled.
+    pub daemons: bool,
+    /// Folder of results.
+    pub out: &'a Path,
+    /// See `folder`.
+    pub store: &'a Store,
+    /// Folder of recorded traces.
+    pub traces: Option<&'a Path>,
+}
+
+/// The kernel's version, and what was loaded into it.
+pub fn release(grid: Grid) -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = release.trim();
+    match grid {
+        Grid::Plain => release.to_owned(),
+        #[cfg(feature = "kernel")]
+        Grid::Controls => format!("{release}, programs {:016x}", ranpace_kernel::fingerprint()),
+        #[cfg(not(feature = "kernel"))]
+        Grid::Controls => release.to_owned(),
+    }
 }
 
 impl Kernel for Processes<'_> {
@@ -110,15 +139,7 @@ impl Kernel for Processes<'_> {
     }
 
     fn release(&self) -> String {
-        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let release = release.trim();
-        match self.grid {
-            Grid::Plain => release.to_owned(),
-            #[cfg(feature = "kernel")]
-            Grid::Controls => format!("{release}, programs {:016x}", ranpace_kernel::fingerprint()),
-            #[cfg(not(feature = "kernel"))]
-            Grid::Controls => release.to_owned(),
-        }
+        self.release.clone()
     }
 }
 
@@ -128,7 +149,10 @@ impl Processes<'_> {
         let file = self.store.write(&file, job.text.as_bytes()).map_err(io::Error::other)?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("validate-kernel").arg(&file).arg("--version").arg(&origin.version);
-        command.arg("--out").arg(self.out).arg("--folder").arg(folder(self.grid));
+        command.arg("--out").arg(self.out).arg("--folder").arg(self.folder);
+        if self.daemons {
+            command.arg("--daemons");
+        }
         if let Some(traces) = self.traces {
             command.arg("--traces").arg(traces);
         }
@@ -161,7 +185,7 @@ impl Processes<'_> {
     }
 }
 
-/// One emulation of `ranpace validate tcp` or `kernel`, which calls it; it ends early when its standard input does
+/// One emulation of `ranpace validate tcp` or `kernel`, or of `ranpace reproduce --real`, which call it; it ends early when its standard input does
 #[derive(clap::Args)]
 #[command(hide = true)]
 pub struct Inside {
@@ -173,6 +197,9 @@ pub struct Inside {
     /// Folder that keeps it, below --out
     #[arg(long)]
     folder: String,
+    /// Proxies and PEPs of the scenario are daemons
+    #[arg(long)]
+    daemons: bool,
     #[command(flatten)]
     common: common::Common,
 }
@@ -184,7 +211,11 @@ impl Inside {
         let file = self.scenario.display().to_string();
         let job = Job::new("", text, &file, &mut self.common.traces())?;
         let origin = Origin { version: self.version, ..job.origin() };
-        let ways = Topology::new(&job.scenario).map_err(Failure::asked)?;
+        // A scheme that is compared with a proxy may have none.
+        let has_daemons = self.daemons && !(job.scenario.proxies.is_empty() && job.scenario.peps.is_empty());
+        let of = if has_daemons { Topology::with_routers } else { Topology::new };
+        let ways = of(&job.scenario).map_err(Failure::asked)?;
+        let daemons = has_daemons.then(|| Daemons::of(&job.scenario, &ways, None)).transpose()?;
         ranpace_emulator::become_root().map_err(Failure::ours)?;
         let store = self.common.store(&self.folder)?;
         let stop = interrupt::flag();
@@ -194,7 +225,6 @@ impl Inside {
             stop.store(true, Ordering::Relaxed);
         });
         let inside = (std::env::current_exe().map_err(Failure::ours)?, vec!["emulate-inside".into()]);
-        #[cfg_attr(not(feature = "kernel"), allow(unused_mut, reason = "controls change it"))]
         let mut plan = Plan {
             main: None,
             beside: Vec::new(),
@@ -204,14 +234,21 @@ impl Inside {
             saves_power: false,
             views: Views::default(),
             inside,
+            ..Plan::default()
         };
         let emulate = |plan: &Plan, ready: &mut dyn FnMut(&[String])| {
             ranpace_emulator::emulate(&ways, plan, stop, ready).map_err(Failure::ours)
         };
-        #[cfg(feature = "kernel")]
-        let outcome = controls::with(&job.scenario, &ways, &mut plan, emulate)?;
-        #[cfg(not(feature = "kernel"))]
-        let outcome = emulate(&plan, &mut |_| {})?;
+        let outcome = match daemons {
+            Some(daemons) => {
+                let ready = &mut |_: &[String], _: &[String]| {};
+                daemons.emulate(&job.scenario, &ways, &mut plan, &own_folder(), stop, ready)?
+            }
+            #[cfg(feature = "kernel")]
+            None => controls::with(&job.scenario, &ways, &mut plan, None, emulate)?,
+            #[cfg(not(feature = "kernel"))]
+            None => emulate(&plan, &mut |_| {})?,
+        };
         if outcome.interrupted {
             return Err(Failure::Interrupted("stopped".to_owned()));
         }

@@ -15,6 +15,7 @@ use super::patch;
 use super::picture_spec::PictureSpec;
 use super::places::Set;
 use super::points::Mean;
+use super::real::Real;
 use super::rows::sections;
 use super::runs::{Runs, combinations};
 use super::toml::{Table, Toml};
@@ -66,6 +67,11 @@ pub struct Experiment {
     pub quick: Quick,
     /// The runs shown over time in the report: those of this point.
     pub show: Option<String>,
+    /// What is played on Linux too.
+    pub real: Option<Real>,
+    /// Values of places that come last; durations replace longer ones alone.
+    #[serde(skip)]
+    pub shorter: Set,
     /// Switches whose combinations are all tried on request.
     pub sensitivity: Option<Sensitivity>,
     /// Values of places whose combinations are all tried on request, for all schemes at once.

@@ -20,6 +20,7 @@ mod picture_spec;
 mod places;
 mod plan;
 mod points;
+mod real;
 mod record;
 mod recordings;
 mod results;
@@ -54,7 +55,11 @@ pub use picture_spec::{AxisSpec, Form, OneOrMore, PictureSpec, Published, Sample
 pub use places::Set;
 pub use plan::{Planned, plan, vary};
 pub use points::Mean;
-pub use record::{BEGIN, END, Record, RecordError, RecordedTable, overview, part, write_overview};
+pub use real::{Real, time_needed};
+pub use record::{
+    BEGIN, END, LINUX_BEGIN, LINUX_END, Record, RecordError, RecordedTable, linux_part, overview, part,
+    write_overview,
+};
 pub use recordings::{Recording, Recordings, Refused};
 pub use results::{Absent, PlayedRun, Results};
 pub use runs::{Point, Runs};
@@ -64,6 +69,7 @@ pub use verdict::{Row, Verdict, verdict_counts};
 
 pub use crate::figure::Values;
 use crate::plot::PlotError;
+use crate::validate::tcp::Kernel;
 use crate::{Job, Runner, Store, StoreError};
 
 /// Files and texts of experiments, by their folders.
@@ -80,7 +86,7 @@ macro_rules! embedded {
 const EXPERIMENTS: &[(&str, &str)] = embedded![
     "000-s1", "000-s2", "000-s3", "000-s4",
     "000-r1", "000-r2", "000-r3", "000-r4", "000-r5", "000-r6", "000-r7",
-    "000-o1", "000-o2", "000-o3", "000-o4", "000-o5", "000-o6", "000-o-linux",
+    "000-o1", "000-o2", "000-o3", "000-o4", "000-o5", "000-o6",
     "001-a1-detector", "001-a2-umts", "001-a3-table1", "001-a4-edge", "001-a5-friendliness",
     "001-a6-target", "001-a7-buffer", "001-a8-field",
     "002-b0-fit", "002-b1-fillup", "002-b2-short", "002-b3-bursty", "002-b4-checks",
@@ -111,6 +117,14 @@ pub enum ReproduceError {
     /// A recording exists, but has another content than expected.
     #[error("{0}")]
     Refused(Refused),
+    /// An emulation failed.
+    #[error("{run}: the emulation failed: {why}")]
+    Emulation {
+        /// The run.
+        run: String,
+        /// Why.
+        why: String,
+    },
     /// A result could not be stored.
     #[error("{0}")]
     Store(#[from] StoreError),
@@ -204,6 +218,25 @@ pub fn play(
     recordings: &mut Recordings,
     how: &How<'_>,
 ) -> Result<Option<Played>, ReproduceError> {
+    play_by(experiment, recordings, how, None)
+}
+
+/// The same in real time, by a kernel.
+pub fn play_on(
+    kernel: &dyn Kernel,
+    experiment: &Experiment,
+    recordings: &mut Recordings,
+    how: &How<'_>,
+) -> Result<Option<Played>, ReproduceError> {
+    play_by(experiment, recordings, how, Some(kernel))
+}
+
+fn play_by(
+    experiment: &Experiment,
+    recordings: &mut Recordings,
+    how: &How<'_>,
+    kernel: Option<&dyn Kernel>,
+) -> Result<Option<Played>, ReproduceError> {
     let always = experiment.sensitivity.as_ref().is_some_and(|sensitivity| sensitivity.always);
     let switches = how.sensitivity || (always && !how.quick);
     let experiment = if switches { experiment.clone().with_sensitivity() } else { experiment.clone() };
@@ -244,12 +277,22 @@ pub fn play(
             what: &experiment.id,
             series: experiment.series,
         };
-        let played = runner.run_with(&jobs, |job, result| {
+        let take = |job: usize, result| {
             let run = PlayedRun::new(planned[of_job[job]].places.clone(), result);
             if experiment.series { run } else { run.slim() }
-        })?;
+        };
+        let played: Vec<Result<PlayedRun, Absent>> = match kernel {
+            None => {
+                let played = runner.run_with(&jobs, take)?;
+                played.into_iter().map(|run| run.ok_or(Absent::Run)).collect()
+            }
+            Some(kernel) => {
+                let played = real::emulate(&jobs, how, kernel, &experiment.id)?.into_iter();
+                played.enumerate().map(|(job, result)| result.map(|result| take(job, result))).collect()
+            }
+        };
         for (index, run) in of_job.into_iter().zip(played) {
-            found[index] = run.ok_or(Absent::Run);
+            found[index] = run;
         }
         for (planned, run) in planned.into_iter().zip(found) {
             results.enter(&planned.scheme, &planned.point, run);
@@ -390,9 +433,11 @@ mod tests {
     fn every_planned_run_is_a_scenario() {
         let mut recordings = recordings(Vec::new()).unwrap();
         for experiment in experiments().unwrap() {
-            for quick in [false, true] {
-                for run in plan(&experiment, quick).unwrap() {
-                    job(&experiment, &run, &mut recordings).unwrap().ok();
+            for experiment in experiment.on_linux().into_iter().chain([experiment]) {
+                for quick in [false, true] {
+                    for run in plan(&experiment, quick).unwrap() {
+                        job(&experiment, &run, &mut recordings).unwrap().ok();
+                    }
                 }
             }
         }

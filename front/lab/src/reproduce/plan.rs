@@ -70,6 +70,7 @@ fn run(
     places.extend(point.set.clone());
     lineage.iter().for_each(|scheme| places.extend(scheme.set.clone()));
     places.extend(with.clone());
+    shorten(&mut places, &experiment.shorter);
     if quick {
         shorten(&mut places, &experiment.quick.set);
     }

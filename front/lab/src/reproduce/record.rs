@@ -9,12 +9,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::real::LINUX;
 use super::{Experiment, FigureTable, Played, Row, Verdict};
 
 /// Marks the beginning of the recorded part of a page.
 pub const BEGIN: &str = "<!-- verdicts -->";
 /// Marks its end.
 pub const END: &str = "<!-- /verdicts -->";
+/// Marks the beginning of what was recorded on Linux.
+pub const LINUX_BEGIN: &str = "<!-- linux -->";
+/// Marks its end.
+pub const LINUX_END: &str = "<!-- /linux -->";
 /// A wider table is recorded without its figures: a page shows the choice, the report its reasons.
 const MOST_COLUMNS: usize = 20;
 /// The columns kept then: the row's name and its distance.
@@ -79,10 +84,12 @@ pub enum RecordError {
         source: std::io::Error,
     },
     /// A page has no place for the record.
-    #[error("{path}: expected one line {BEGIN} and after it one line {END}, where the verdicts are to stand", path = path.display())]
+    #[error("{path}: expected one line {} and after it one line {}, where the verdicts are to stand", marks.0, marks.1, path = path.display())]
     NoPlace {
         /// The path of the file.
         path: PathBuf,
+        /// The lines.
+        marks: (&'static str, &'static str),
     },
     /// A record is malformed.
     #[error("{path}: {source}; write it anew by `ranpace reproduce NAME --record`", path = path.display())]
@@ -120,7 +127,15 @@ impl Record {
 
     /// Reads the record of an experiment below the folder of all experiments; `None` if there is none.
     pub fn read(folder: &Path, id: &str) -> Result<Option<Self>, RecordError> {
-        let path = folder.join(id).join("verdicts.json");
+        Self::read_file(folder.join(id).join("verdicts.json"))
+    }
+
+    /// The same for its part on Linux.
+    pub fn read_linux(folder: &Path, id: &str) -> Result<Option<Self>, RecordError> {
+        Self::read_file(folder.join(id).join("linux.json"))
+    }
+
+    fn read_file(path: PathBuf) -> Result<Option<Self>, RecordError> {
         if !path.exists() {
             return Ok(None);
         }
@@ -130,10 +145,26 @@ impl Record {
 
     /// Writes `verdicts.json` and the recorded part of `README.md` of an experiment.
     pub fn write(&self, folder: &Path, id: &str) -> Result<(), RecordError> {
+        self.write_file(folder, id, "verdicts.json", (BEGIN, END), &self.section(id))
+    }
+
+    /// The same for its part on Linux: `linux.json`, and the part of `README.md` between [`LINUX_BEGIN`] and [`LINUX_END`].
+    pub fn write_linux(&self, folder: &Path, id: &str) -> Result<(), RecordError> {
+        self.write_file(folder, id, "linux.json", (LINUX_BEGIN, LINUX_END), &self.linux_section(id))
+    }
+
+    fn write_file(
+        &self,
+        folder: &Path,
+        id: &str,
+        file: &str,
+        marks: (&'static str, &'static str),
+        section: &str,
+    ) -> Result<(), RecordError> {
         let page = folder.join(id).join("README.md");
         let text =
-            put(&read(&page)?, &self.section(id)).ok_or(RecordError::NoPlace { path: page.clone() })?;
-        let path = folder.join(id).join("verdicts.json");
+            put(&read(&page)?, marks, section).ok_or(RecordError::NoPlace { path: page.clone(), marks })?;
+        let path = folder.join(id).join(file);
         let json = serde_json::to_string_pretty(self)
             .map_err(|source| RecordError::Malformed { path: path.clone(), source })?;
         write(&path, &format!("{json}\n"))?;
@@ -142,7 +173,16 @@ impl Record {
 
     /// The recorded part of an experiment's page, without its markers.
     pub fn section(&self, id: &str) -> String {
-        let mut text = format!("Written by `ranpace reproduce {id} --record`.\n\n");
+        self.section_of(&format!("{id} --record"))
+    }
+
+    /// The same of its part on Linux.
+    pub fn linux_section(&self, id: &str) -> String {
+        self.section_of(&format!("{id} --real --record"))
+    }
+
+    fn section_of(&self, arguments: &str) -> String {
+        let mut text = format!("Written by `ranpace reproduce {arguments}`.\n\n");
         text.push_str(
             "| verdict | | criterion | bounds | published | measured |\n|---|---|---|---|---|---|\n",
         );
@@ -167,7 +207,10 @@ impl Record {
 
     /// Returns whether the record matches the experiment: the same criteria with the same words and bounds.
     pub fn matches(&self, experiment: &Experiment) -> Result<(), RecordError> {
-        let outdated = |what: String| RecordError::Outdated { experiment: experiment.id.clone(), what };
+        // A part on Linux is written under the name of its whole.
+        let id = experiment.id.strip_suffix(LINUX).map(|id| format!("{id} --real"));
+        let id = id.unwrap_or_else(|| experiment.id.clone());
+        let outdated = |what: String| RecordError::Outdated { experiment: id.clone(), what };
         // The row of a choice by published figures is not a criterion.
         let rows: Vec<&Row> = self.rows.iter().filter(|row| !row.id.is_empty()).collect();
         let (found, expected) = (rows.len(), experiment.criteria.len());
@@ -199,7 +242,9 @@ impl Record {
 pub fn write_overview(folder: &Path, experiments: &[Experiment]) -> Result<(), RecordError> {
     let page = folder.join("README.md");
     let section = overview(folder, experiments)?;
-    let text = put(&read(&page)?, &section).ok_or(RecordError::NoPlace { path: page.clone() })?;
+    let marks = (BEGIN, END);
+    let text =
+        put(&read(&page)?, marks, &section).ok_or(RecordError::NoPlace { path: page.clone(), marks })?;
     write(&page, &text)
 }
 
@@ -219,6 +264,15 @@ pub fn overview(folder: &Path, experiments: &[Experiment]) -> Result<String, Rec
         totals.iter_mut().zip(&counts).for_each(|(total, count)| *total += count);
         let id = &experiment.id;
         let _ = writeln!(text, "| [{id}]({id}/README.md) | {} |", cells.join(" | "));
+        if let Some(record) = Record::read_linux(folder, id)? {
+            // They are of the same claims, so they do not add to the totals.
+            let cells = shown.iter().map(|verdict| match count(&record.rows, *verdict) {
+                0 => String::new(),
+                count => format!("*{count}*"),
+            });
+            let cells: Vec<String> = cells.collect();
+            let _ = writeln!(text, "| *[on Linux]({id}/README.md)* | {} |", cells.join(" | "));
+        }
     }
     let totals: Vec<String> = totals.iter().map(|total| format!("**{total}**")).collect();
     let _ = writeln!(text, "| all | {} |", totals.join(" | "));
@@ -227,15 +281,24 @@ pub fn overview(folder: &Path, experiments: &[Experiment]) -> Result<String, Rec
 
 /// The recorded part of a page, without its markers; `None` if the page has none.
 pub fn part(page: &str) -> Option<&str> {
-    let (_, rest) = page.split_once(&format!("{BEGIN}\n"))?;
-    let (part, after) = rest.split_once(END)?;
-    (!after.contains(BEGIN)).then_some(part)
+    between(page, (BEGIN, END))
+}
+
+/// The part of a page that was recorded on Linux, without its markers; `None` if the page has none.
+pub fn linux_part(page: &str) -> Option<&str> {
+    between(page, (LINUX_BEGIN, LINUX_END))
+}
+
+fn between<'a>(page: &'a str, (begin, end): (&str, &str)) -> Option<&'a str> {
+    let (_, rest) = page.split_once(&format!("{begin}\n"))?;
+    let (part, after) = rest.split_once(end)?;
+    (!after.contains(begin)).then_some(part)
 }
 
 /// The page with the recorded part replaced.
-fn put(page: &str, section: &str) -> Option<String> {
-    let old = part(page)?;
-    let begin = page.find(BEGIN)? + BEGIN.len() + 1;
+fn put(page: &str, marks: (&str, &str), section: &str) -> Option<String> {
+    let old = between(page, marks)?;
+    let begin = page.find(marks.0)? + marks.0.len() + 1;
     Some(format!("{}{section}{}", &page[..begin], &page[begin + old.len()..]))
 }
 
@@ -291,13 +354,13 @@ mod tests {
     #[test]
     fn a_record_replaces_the_recorded_part_of_a_page_and_nothing_else() {
         let page = format!("# 000-a\n\n{BEGIN}\nold\n{END}\n\nProse.\n");
-        let written = put(&page, &record().section("000-a")).unwrap();
+        let written = put(&page, (BEGIN, END), &record().section("000-a")).unwrap();
         assert!(written.starts_with("# 000-a\n\n") && written.ends_with(&format!("{END}\n\nProse.\n")));
         assert!(written.contains("| **missed** | R | less \\| more | at least 3 | 4 | 2 |\n"), "{written}");
         assert!(written.contains("\nall:\n\n```text\nx  1\n```\n"), "{written}");
         assert_eq!(part(&written), Some(record().section("000-a").as_str()));
-        assert_eq!(put("# no place\n", "x"), None);
-        assert_eq!(put(&format!("{page}{page}"), "x"), None, "two places");
+        assert_eq!(put("# no place\n", (BEGIN, END), "x"), None);
+        assert_eq!(put(&format!("{page}{page}"), (BEGIN, END), "x"), None, "two places");
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub enum Absent {
     Trace(Vec<String>),
     /// Unfinished runs.
     Run,
+    /// The machine did not keep up with a run in real time: why.
+    Machine(String),
     /// The measurement needs something that no run has; says what.
     Nothing(String),
 }

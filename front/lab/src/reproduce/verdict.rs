@@ -110,6 +110,7 @@ fn row(experiment: &Experiment, criterion: &Criterion, results: &Results, quick:
             }
             Err(Absent::Trace(traces)) => (format!("needs {}", traces.join(", ")), Verdict::Skipped),
             Err(Absent::Run) => ("not finished".to_owned(), Verdict::Skipped),
+            Err(Absent::Machine(why)) => (not_kept_up(&why), Verdict::Skipped),
             Err(Absent::Nothing(why)) if quick || !criterion.robust => (why, Verdict::Reported),
             Err(Absent::Nothing(why)) => (why, missed),
         },
@@ -124,6 +125,10 @@ fn row(experiment: &Experiment, criterion: &Criterion, results: &Results, quick:
         measured,
         verdict,
     }
+}
+
+fn not_kept_up(why: &str) -> String {
+    format!("the machine could not keep up: {why}")
 }
 
 /// The verdict on a robust criterion: the experiment's own reading gave `text`, and every other reading is evaluated beside it.
@@ -147,6 +152,7 @@ fn by_readings(
             Ok((measured, parts)) => (measured.text, holds(criterion, &parts)),
             Err(Absent::Trace(traces)) => return (format!("needs {}", traces.join(", ")), Verdict::Skipped),
             Err(Absent::Run) => return ("not finished".to_owned(), Verdict::Skipped),
+            Err(Absent::Machine(why)) => return (not_kept_up(&why), Verdict::Skipped),
             Err(Absent::Nothing(why)) => (why, false),
         };
         *if holds { &mut met } else { &mut failed } += 1;

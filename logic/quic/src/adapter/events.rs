@@ -70,6 +70,8 @@ pub(super) struct Core {
     pub(super) initial_window: u64,
     pub(super) paces: bool,
     pub(super) started: bool,
+    /// Whether the control has no driver beside noq: see [`Control::driven_by_noq`](super::Control::driven_by_noq).
+    pub(super) driven_by_noq: bool,
     pub(super) now: Time,
     pub(super) records: Records,
     pub(super) batch: Batch,
@@ -103,6 +105,7 @@ impl Core {
             initial_window: u64::from(config.initial_window),
             paces: config.pacing,
             started: false,
+            driven_by_noq: false,
             now: Time::ZERO,
             records: Records::default(),
             batch: Batch::default(),
@@ -122,6 +125,36 @@ impl Core {
             largest_acked: None,
             stats: Stats::default(),
             acked: None,
+        }
+    }
+
+    /// See [`Control::start`](super::Control::start).
+    pub(super) fn start(&mut self, now: Time, smoothed: Option<Span>) {
+        self.settle(None);
+        self.started = true;
+        if let Some(rtt) = smoothed {
+            (self.smoothed, self.min_rtt, self.latest) = (rtt, rtt, Some(rtt));
+        }
+        (self.delivered_at, self.first_sent_at, self.last_sent_at) = (now, now, now);
+        self.with(now, |control, cx, window| control.on_start(cx, window));
+    }
+
+    /// Passes on what noq has reported, and then something else.
+    pub(super) fn with(
+        &mut self,
+        now: Time,
+        tell: impl FnOnce(&mut dyn CongestionControl, &Context, &mut Window),
+    ) {
+        self.settle(None);
+        self.now = now;
+        let cx = self.context(now);
+        tell(self.control.as_mut(), &cx, &mut self.window);
+    }
+
+    /// Runs the control's deadline if it is due.
+    pub(super) fn on_deadline(&mut self, now: Time) {
+        if self.control.next_deadline().is_some_and(|at| at <= now) {
+            self.with(now, |control, cx, window| control.on_deadline(cx, window));
         }
     }
 
@@ -155,6 +188,9 @@ impl Core {
         self.now = now;
         if !self.started {
             return;
+        }
+        if self.driven_by_noq {
+            self.on_deadline(now);
         }
         if self.records.in_flight() == 0 {
             let idle = now - self.last_sent_at;
@@ -300,6 +336,9 @@ impl Core {
         self.records
             .drop_left_behind(self.largest_acked.map(|largest| largest.saturating_sub(PACKET_THRESHOLD)));
         self.forget();
+        if self.driven_by_noq {
+            self.on_deadline(now);
+        }
         rtt
     }
 

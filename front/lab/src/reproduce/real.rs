@@ -1,0 +1,212 @@
+//! Experiments on Linux: the same runs in real time, over the kernels' TCP, with real proxies and PEPs (`ranpace reproduce --real`).
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use ranpace_sim::RunResult;
+use ranpace_units::Span;
+use serde::Deserialize;
+
+use super::experiment::Experiment;
+use super::places::{Set, fill_text};
+use super::recordings::Recordings;
+use super::results::Absent;
+use super::runs::{Point, Runs};
+use super::{How, ReproduceError, job, plan};
+use crate::validate::tcp::{Attempt, Kernel, REPEATS};
+use crate::{Job, Origin, Progress, VERSION};
+
+/// What is added to the name of an experiment.
+pub const LINUX: &str = "-linux";
+/// What an emulation takes beside its duration: namespaces and daemons. Ours, measured.
+const OVERHEAD: Span = Span::from_millis(1_500);
+
+/// The part of an experiment that is played on Linux too.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Real {
+    /// What differs from the simulated runs.
+    pub says: String,
+    /// The schemes.
+    pub schemes: Vec<String>,
+    /// The points, by their labels or the beginnings of these; all if there are none.
+    #[serde(default)]
+    pub at: Vec<String>,
+    /// Values of places; durations replace longer ones alone.
+    #[serde(default)]
+    pub set: Set,
+    /// The criteria; without any, all that need no other schemes.
+    #[serde(default)]
+    pub criteria: Vec<String>,
+}
+
+impl Experiment {
+    /// The experiment whose runs are those of its part on Linux, if it has one.
+    pub fn on_linux(&self) -> Option<Self> {
+        let real = self.real.clone()?;
+        let mut experiment = self.clone();
+        experiment.real = None;
+        experiment.id.push_str(LINUX);
+        experiment.title.push_str(", on Linux");
+        experiment.says = format!("{}\n{}", real.says, self.says);
+        experiment.shorter.clone_from(&real.set);
+        let is_played = |scheme: &String| real.schemes.contains(scheme);
+        experiment.runs = self.runs.iter().filter_map(|runs| self.kept(runs, &real)).collect();
+        experiment.criteria.retain(|criterion| match real.criteria.is_empty() {
+            true => criterion.measure.as_ref().is_some_and(|measure| measure.schemes().iter().all(is_played)),
+            false => real.criteria.contains(&criterion.id),
+        });
+        let judged: Vec<String> = experiment.criteria.iter().map(|criterion| criterion.id.clone()).collect();
+        experiment.readings.retain_mut(|reading| {
+            let is_about_all = reading.criteria.is_empty();
+            reading.criteria.retain(|id| judged.contains(id));
+            // One that is left without criteria would be about all.
+            reading.instead.values().all(is_played) && (is_about_all || !reading.criteria.is_empty())
+        });
+        experiment.plots.clear();
+        experiment.pictures.clear();
+        (experiment.sensitivity, experiment.variation, experiment.show) = (None, None, None);
+        Some(experiment)
+    }
+
+    /// Those of these runs that are played on Linux.
+    fn kept(&self, runs: &Runs, real: &Real) -> Option<Runs> {
+        let is_played = |scheme: &&String| runs.schemes.is_empty() || runs.schemes.contains(scheme);
+        let schemes: Vec<String> = real.schemes.iter().filter(is_played).cloned().collect();
+        let is_meant = |point: &Point| {
+            let mut places = self.set.clone();
+            places.extend(point.set.clone());
+            let label = fill_text(&runs.point, &places).unwrap_or_default();
+            let begins = |name: &String| {
+                label.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            };
+            real.at.is_empty() || real.at.iter().any(begins)
+        };
+        let each: Vec<Point> = runs.points().into_iter().filter(is_meant).collect();
+        let is_empty = schemes.is_empty() || each.is_empty();
+        (!is_empty).then(|| Runs {
+            schemes,
+            each,
+            drops: None,
+            grid: Default::default(),
+            point: runs.point.clone(),
+        })
+    }
+}
+
+/// The number of emulations of an experiment, and the time that they take.
+pub fn time_needed(
+    experiment: &Experiment,
+    recordings: &mut Recordings,
+    quick: bool,
+) -> Result<(usize, Span), ReproduceError> {
+    let planned = plan(experiment, quick)?;
+    let jobs = planned.iter().map(|run| job(experiment, run, recordings)).collect::<Result<Vec<_>, _>>()?;
+    let jobs: Vec<Job> = jobs.into_iter().flatten().collect();
+    let firsts = firsts(&jobs);
+    let own = firsts.iter().enumerate().filter(|(place, first)| place == *first);
+    let spans: Vec<Span> = own.map(|(place, _)| jobs[place].scenario.duration + OVERHEAD).collect();
+    Ok((spans.len(), spans.into_iter().sum()))
+}
+
+/// For each job the first one with the same scenario, whose name aside.
+fn firsts(jobs: &[Job]) -> Vec<usize> {
+    let mut known = HashMap::new();
+    let scenario = |job: &Job| -> String {
+        job.text.lines().filter(|line| !line.starts_with("name = ")).collect::<Vec<_>>().join("\n")
+    };
+    (0..jobs.len()).map(|place| *known.entry(scenario(&jobs[place])).or_insert(place)).collect()
+}
+
+/// Plays jobs one after the other; of those with the same scenario only the first. What is in the store is not repeated, and an
+/// emulation with which the machine could not keep up is, a few times.
+pub fn emulate(
+    jobs: &[Job],
+    how: &How<'_>,
+    kernel: &dyn Kernel,
+    what: &str,
+) -> Result<Vec<Result<RunResult, Absent>>, ReproduceError> {
+    let store = how.store.ok_or_else(|| ReproduceError::Emulation {
+        run: what.to_owned(),
+        why: "its result has no place".to_owned(),
+    })?;
+    let total = jobs.iter().map(|job| job.scenario.duration.as_millis()).sum();
+    let progress = Progress::new(total, what);
+    let firsts = firsts(jobs);
+    let mut played: Vec<Result<RunResult, Absent>> = Vec::new();
+    let mut done = 0;
+    for (place, job) in jobs.iter().enumerate() {
+        let run = match played.get(firsts[place]) {
+            Some(same) => same.clone(),
+            None => {
+                progress.note(&job.label);
+                let origin = Origin { version: format!("{VERSION} on {}", kernel.release()), ..job.origin() };
+                let mut outcome = Err(Absent::Run);
+                for attempt in 0..=REPEATS {
+                    if let Some(known) = store.load(&origin) {
+                        outcome = Ok(known);
+                        break;
+                    }
+                    if how.stop.load(Ordering::Relaxed) {
+                        outcome = Err(Absent::Run);
+                        break;
+                    }
+                    match kernel.play(job, &origin) {
+                        Attempt::Kept => {}
+                        Attempt::Stopped => outcome = Err(Absent::Run),
+                        Attempt::Invalid(why) => {
+                            if attempt < REPEATS {
+                                progress.line(&format!("{}: to be played again: {why}", job.label));
+                            }
+                            outcome = Err(Absent::Machine(why));
+                        }
+                        Attempt::Failed(why) => {
+                            return Err(ReproduceError::Emulation { run: job.label.clone(), why });
+                        }
+                    }
+                }
+                outcome
+            }
+        };
+        played.push(run);
+        done += job.scenario.duration.as_millis();
+        progress.set(done);
+    }
+    Ok(played)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::experiments;
+    use super::*;
+
+    #[test]
+    fn part_on_linux_names_schemes_points_and_criteria_that_there_are() {
+        let mut count = 0;
+        for experiment in experiments().unwrap() {
+            let Some(real) = &experiment.real else { continue };
+            let id = &experiment.id;
+            count += 1;
+            for scheme in &real.schemes {
+                assert!(experiment.scheme(scheme).is_some(), "{id}: {scheme}");
+            }
+            let linux = experiment.on_linux().unwrap();
+            assert_eq!(linux.id, format!("{id}-linux"));
+            for criterion in &real.criteria {
+                assert!(linux.criteria.iter().any(|known| known.id == *criterion), "{id}: {criterion}");
+            }
+            assert!(linux.criteria.iter().any(|criterion| criterion.robust), "{id}: nothing is judged");
+            let planned = plan(&linux, false).unwrap();
+            for scheme in &real.schemes {
+                assert!(planned.iter().any(|run| run.scheme == *scheme), "{id}: {scheme} is not played");
+            }
+            for point in &real.at {
+                assert!(
+                    planned.iter().any(|run| run.point.starts_with(point)),
+                    "{id}: {point} is not played"
+                );
+            }
+        }
+        assert!(count > 0);
+    }
+}
