@@ -57,7 +57,10 @@ impl<B: Buf> quic::Connection<B> for Connection {
     type RecvStream = RecvStream;
     type OpenStreams = Opener;
 
-    fn poll_accept_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
+    fn poll_accept_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
         let connection = &self.opener.connection;
         let accepted = ready!(poll(&mut self.accepting_recv, cx, || {
             let connection = connection.clone();

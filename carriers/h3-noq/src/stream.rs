@@ -38,7 +38,11 @@ impl<B: Buf> SendStream<B> {
         Self { stream, waiting: None }
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>, content: &[u8]) -> Poll<Result<usize, StreamErrorIncoming>> {
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        content: &[u8],
+    ) -> Poll<Result<usize, StreamErrorIncoming>> {
         Pin::new(&mut self.stream).poll_write(cx, content).map_err(write_error)
     }
 }

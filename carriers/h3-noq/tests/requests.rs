@@ -94,7 +94,11 @@ async fn client() -> Client {
     requests
 }
 
-async fn fetch(requests: &mut Client, path: &str, sent: Option<Bytes>) -> Result<Bytes, h3::error::StreamError> {
+async fn fetch(
+    requests: &mut Client,
+    path: &str,
+    sent: Option<Bytes>,
+) -> Result<Bytes, h3::error::StreamError> {
     let request = Request::post(format!("https://localhost{path}")).body(()).unwrap();
     let (mut sending, mut receiving) = requests.send_request(request).await?.split();
     let send = async {

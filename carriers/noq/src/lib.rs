@@ -31,7 +31,9 @@ use std::time::Instant;
 
 use noq::congestion::{Controller, ControllerFactory};
 use noq::{Connection, PathId};
-pub use ranpace_cc::{Algorithm, AlgorithmError, Allocation, PepReport, RadioHint, ReceiverReport, bw_report};
+pub use ranpace_cc::{
+    Algorithm, AlgorithmError, Allocation, PepReport, RadioHint, ReceiverReport, bw_report,
+};
 use ranpace_quic::{Adapter, Clock, Control, Stats};
 use ranpace_units::{Bytes, Time};
 

@@ -56,7 +56,8 @@ fn with(controls: &Arc<Controls>) -> TransportConfig {
 
 /// Sends a file from the server, and checks what arrives.
 async fn download(client: &Connection, server: &Connection) {
-    let content: Vec<u8> = (0..FILE as u32).map(|place| (place.wrapping_mul(0x9E37_79B9) >> 24) as u8).collect();
+    let content: Vec<u8> =
+        (0..FILE as u32).map(|place| (place.wrapping_mul(0x9E37_79B9) >> 24) as u8).collect();
     let sending = async {
         let mut stream = server.open_uni().await.unwrap();
         stream.write_all(&content).await.unwrap();

@@ -20,6 +20,8 @@ use crate::syn::{Ends, Syn};
 
 /// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
+/// The largest buffer for which the kernel scales windows unless told otherwise (the default of `net.ipv4.tcp_rmem`).
+const KERNELS_BUFFER: usize = 6 << 20;
 /// A silent peer is asked for a sign of life after this time, so that connections of devices that have vanished end. Ours.
 const KEEPALIVE: Duration = Duration::from_secs(600);
 
@@ -78,11 +80,13 @@ pub fn adopt(socket: &Socket, buffers: &Buffers, congestion: &str) -> io::Result
     socket.set_nonblocking(true)?;
     let is_v4 = socket.domain()? == Domain::IPV4;
     set_up(socket, is_v4, buffers)?;
+    limit(socket, buffers)?;
     socket.set_tcp_congestion(congestion.as_bytes())
 }
 
 fn listen(address: SocketAddr, buffers: &Buffers, congestion: &str) -> io::Result<Socket> {
     let socket = transparent(address.ip(), buffers)?;
+    limit(&socket, buffers)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
@@ -108,10 +112,18 @@ fn set_up(socket: &Socket, is_v4: bool, buffers: &Buffers) -> io::Result<()> {
     socket.set_reuse_address(true)?;
     socket.set_linger(Some(Duration::ZERO))?;
     socket.set_tcp_nodelay(true)?;
-    // Set before the connection begins, since the scale of windows follows from it. The kernel doubles the value for its overhead.
-    setsockopt(socket, sockopt::RcvBufForce, &(buffers.receive / 2))?;
     socket.set_tcp_notsent_lowat(buffers.unsent as u32)?; // at most 128 KiB
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))
+}
+
+/// Limits what a socket receives and nobody has read.
+///
+/// # Errors
+///
+/// The system refuses it.
+pub fn limit(socket: &impl AsFd, buffers: &Buffers) -> io::Result<()> {
+    // The kernel doubles the value for its overhead.
+    Ok(setsockopt(socket, sockopt::RcvBufForce, &(buffers.receive / 2))?)
 }
 
 /// The next accepted connection, with its ends; `None` if none waits.
@@ -171,6 +183,11 @@ fn connect_from(
     until: Option<Time>,
 ) -> io::Result<OwnedFd> {
     let socket = transparent(ends.client.ip(), buffers)?;
+    // The scale of windows follows from a limit that is set before the SYN, but so does the window: all of it is announced at once, and
+    // a server 20 ms away has filled it before its phone has answered. Without one the kernel announces 64 KiB until somebody reads.
+    if buffers.receive > KERNELS_BUFFER {
+        limit(&socket, buffers)?;
+    }
     if let Some(mss) = syn.and_then(|syn| syn.mss) {
         // The client's path may take less than the proxy's own devices. What the kernel does not accept is unusual, and not copied.
         let _ = socket.set_tcp_mss(mss.into());

@@ -271,6 +271,8 @@ impl Proxy {
     /// Both legs are established.
     fn complete(&mut self, now: Time, ends: Ends, user: OwnedFd, server: OwnedFd) {
         let Ok(info) = TcpInfo::read(&server) else { return };
+        // Both ends are reset where it fails.
+        let Ok(()) = legs::limit(&server, &self.buffers) else { return };
         if now < self.inherited_until {
             // Listeners of another process gave it that one's control. Where it is refused, the kernel's own sends.
             let _ = SockRef::from(&user).set_tcp_congestion(self.sender.congestion().as_bytes());
@@ -291,7 +293,7 @@ impl Proxy {
             scale: info.receive_window_scale(),
             clamp: 0,
             clamp_due: false,
-            closed: false,
+            user_clamp: u32::MAX,
             allocation: None,
             allocated: false,
         };
@@ -320,9 +322,6 @@ impl Proxy {
             return;
         }
         self.apply_changes();
-        if self.uploads.is_closed(user_number) {
-            self.set_user_window(place);
-        }
         self.go(now, place);
     }
 }

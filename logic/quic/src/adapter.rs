@@ -30,8 +30,8 @@ use std::time::Instant;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use ranpace_cc::{
-    Allocation, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint,
-    ReceiverReport, State, Window,
+    Allocation, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, ReceiverReport, State,
+    Window,
 };
 use ranpace_units::{Bytes, Span, Time};
 

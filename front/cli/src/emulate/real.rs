@@ -16,7 +16,7 @@ use ranpace_pep::rapid::{
 };
 use ranpace_scenario::{Content, Encoding, PepLie, PepSpec, ProxyKind, ProxySpec, Scenario, Transport};
 use ranpace_tcp::Opener;
-use ranpace_units::{Span, Time};
+use ranpace_units::{Bytes, Span, Time};
 
 use super::emulation_failure;
 use crate::failure::Failure;
@@ -27,6 +27,10 @@ const RNIS: ([u8; 4], u16) = ([127, 0, 0, 1], 8_012);
 const DATAGRAMS: ([u8; 4], u16) = ([127, 0, 0, 1], 8_013);
 /// Where PEPs answer when they run.
 const PEP: ([u8; 4], u16) = ([127, 0, 0, 1], 9_105);
+/// `limits.flow_buffer` where the scenario says `"auto"`: the daemon's default; as published, the least that it keeps exactly.
+const FLOW_BUFFER: Bytes = Bytes::new(4 << 20);
+/// See [`FLOW_BUFFER`].
+const THESIS_BUFFER: Bytes = Bytes::new(256 << 10);
 /// UDP port of PEPs and agents (docs/lightweight-pep.md).
 const REPORTS: u16 = 49_460;
 /// What the edge's feed adds to a report's age in a scenario that says nothing.
@@ -276,10 +280,15 @@ fn proxy_file(spec: &ProxySpec, scenario: &Scenario, topology: &Topology) -> Res
     line(format!("sender.control = \"{}\"", if is_rapid { "auto" } else { "pacing" }));
     let (user, total) = (spec.buffers.user, spec.buffers.total);
     line(format!("limits.user_buffer = \"{user}\"\nlimits.total_buffer = \"{}\"", total.max(user)));
-    let flow = spec.buffers.flow.unwrap_or(ranpace_units::Bytes::new(4 << 20)).min(user);
+    // The daemon's default is for links of any rate; as published it is twice the bandwidth-delay product, at least 64 KiB.
+    let auto = match &spec.kind {
+        ProxyKind::Rapid(settings) if settings.profile == Profile::Thesis => THESIS_BUFFER,
+        _ => FLOW_BUFFER,
+    };
+    let flow = spec.buffers.flow.unwrap_or(auto).min(user);
     line(format!("limits.flow_buffer = \"{flow}\""));
     if let ProxyKind::Rapid(settings) = &spec.kind {
-        feed(scenario)?.into_iter().chain(rapid(settings, &of)?).for_each(&mut line);
+        feed(scenario)?.into_iter().chain(rapid(settings)).for_each(&mut line);
     }
     line("[[clients]]\ninterface = \"ran0\"".to_owned());
     let mut networks = Vec::new();
@@ -322,7 +331,7 @@ fn feed(scenario: &Scenario) -> Result<Vec<String>, Failure> {
 }
 
 /// The lines of the allocation.
-fn rapid(settings: &Settings, of: &dyn Fn(&str) -> String) -> Result<Vec<String>, Failure> {
+fn rapid(settings: &Settings) -> Vec<String> {
     let Settings {
         profile,
         estimator,
@@ -343,9 +352,6 @@ fn rapid(settings: &Settings, of: &dyn Fn(&str) -> String) -> Result<Vec<String>
         ran_floor,
         ..
     } = settings;
-    if *account_udp {
-        return Err(unmapped(&of("account_udp"), "true", "false"));
-    }
     let slack = match slack {
         Slack::Fixed(time) => time.to_string(),
         Slack::HalfRtt => "half_rtt".to_owned(),
@@ -392,7 +398,7 @@ fn rapid(settings: &Settings, of: &dyn Fn(&str) -> String) -> Result<Vec<String>
         ("slack", &slack),
         ("sr_allowance", &allowance),
     ];
-    let numbers: [(&str, &dyn Display); 8] = [
+    let numbers: [(&str, &dyn Display); 9] = [
         ("efficiency", efficiency),
         ("theta", theta),
         ("alpha", alpha),
@@ -401,9 +407,10 @@ fn rapid(settings: &Settings, of: &dyn Fn(&str) -> String) -> Result<Vec<String>
         ("floor", floor),
         ("ran_floor", ran_floor),
         ("guard", guard),
+        ("account_udp", account_udp),
     ];
     let words = words.into_iter().map(|(key, value)| format!("rapid.{key} = \"{value}\""));
-    Ok(words.chain(numbers.into_iter().map(|(key, value)| format!("rapid.{key} = {value}"))).collect())
+    words.chain(numbers.into_iter().map(|(key, value)| format!("rapid.{key} = {value}"))).collect()
 }
 
 #[cfg(test)]
@@ -458,7 +465,7 @@ opener = "receiver"
             (of.sr_allowance, of.period),
             (RttMargin::Fixed(Span::from_millis(16)), Span::from_millis(2))
         );
-        assert_eq!(of.caps.user, ranpace_units::Bytes::new(2 << 20));
+        assert_eq!(of.caps.user, Bytes::new(2 << 20));
         assert_eq!(config.clients[0].networks[0].to_string(), "10.77.0.3/32");
         let names: Vec<&str> = all.daemons.iter().map(|daemon| daemon.name.as_str()).collect();
         assert_eq!(names, ["the RNIS server", "the proxy"], "the proxy's feed is there first");
