@@ -192,7 +192,7 @@ impl Direction {
             fcntl_setpipe_size(&into, PIPE).unwrap();
             (out, into)
         });
-        match splice(&from.socket, None, &into, None, PIPE, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
+        match splice(&from.socket, None, into, None, PIPE, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
             Ok(bytes) => {
                 self.stuck = bytes;
                 Ok(bytes > 0)
