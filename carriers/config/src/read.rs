@@ -285,6 +285,13 @@ mod tests {
     }
 
     #[test]
+    fn right_file_is_read() {
+        let server = parse::<Server>("s.toml", "id = 1\nform = \"json\"\npeer = [\"10.0.0.0/8\"]").unwrap();
+        assert!(matches!(server.form, LogFormat::Json));
+        assert_eq!(server.peer, ["10.0.0.0/8".parse().unwrap()]);
+    }
+
+    #[test]
     fn files_are_relative_to_the_folder_of_the_configuration() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("s.toml");
