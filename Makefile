@@ -46,7 +46,7 @@ BESIDE = target/beside.log
 ci: fmt
 	$(CARGO) test --workspace --locked --no-run $(CHECKED)
 	@echo "Beside the tests in real time run lint, computed tests, doc and instructions: $(BESIDE)"
-	@nice -n 19 $(MAKE) --no-print-directory lint computed doc instructions > $(BESIDE) 2>&1 & beside=$$!; \
+	@nice -n 19 $(MAKE) --no-print-directory --keep-going lint computed doc instructions > $(BESIDE) 2>&1 & beside=$$!; \
 		$(MAKE) --no-print-directory real-time; status=$$?; \
 		wait $$beside || status=1; cat $(BESIDE); exit $$status
 
@@ -71,7 +71,8 @@ doc:
 
 unit: real-time computed
 
-# Files of tests that emulate networks, load programs into the kernel or speak through sockets, and files of all other tests.
+# Files of tests that emulate networks, load programs into the kernel or speak through sockets, and files of all other tests. Tests inside
+# packages are of both kinds, and run with the former.
 TESTS := $(sort $(basename $(notdir $(wildcard $(addsuffix /tests/*.rs,logic/* carriers/* carriers/*/* front/* reproductions/*)))) \
 	$(notdir $(patsubst %/main.rs,%,$(wildcard $(addsuffix /tests/*/main.rs,logic/* carriers/* carriers/*/* front/*)))))
 REAL_TIME := $(filter emulate% kernel% validate_% %as_root amqp docs_commands fast_open feed hostile lifetime loopback middleboxes pep \
@@ -79,10 +80,10 @@ REAL_TIME := $(filter emulate% kernel% validate_% %as_root amqp docs_commands fa
 COMPUTED := $(filter-out $(REAL_TIME),$(TESTS))
 
 real-time:
-	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED) $(REAL_TIME:%=--test %)
+	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED) --lib --bins $(REAL_TIME:%=--test %)
 
 computed:
-	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED) --lib --bins --examples $(COMPUTED:%=--test %)
+	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED) --examples $(COMPUTED:%=--test %)
 	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED) --doc
 
 bench:
