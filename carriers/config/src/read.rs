@@ -288,8 +288,9 @@ mod tests {
     fn files_are_relative_to_the_folder_of_the_configuration() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("s.toml");
-        std::fs::write(&file, "id = 1\nlog = \"a.log\"").unwrap();
+        std::fs::write(&file, "id = 1\nlog = \"a.log\"\npeer = [\"10.0.0.0/8\"]\nform = \"json\"").unwrap();
         let server: Server = read(&file).unwrap();
+        assert_eq!((server.peer.len(), server.form), (1, LogFormat::Json));
         assert_eq!(server.log, Some(folder.path().join("a.log")));
         let error = read::<Server>(&folder.path().join("none.toml")).unwrap_err();
         assert!(error.to_string().contains("none.toml: No such file"), "{error}");

@@ -15,8 +15,6 @@ use crate::devices::MTU;
 use crate::stream::Role;
 use crate::workloads::UDP_HEADERS;
 
-/// The data sent.
-static PAYLOAD: [u8; MTU as usize] = [0; MTU as usize];
 /// Receive buffer in the kernel's accounting: its default holds about a hundred datagrams. Ours.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
@@ -38,6 +36,11 @@ pub struct Datagrams<'a> {
     pub refused: u64,
     pub first_sent: Option<Time>,
     pub last_received: Option<Time>,
+    /// Datagrams that were read, and the sum of their one-way delays: each has the time at which it was sent.
+    received: u64,
+    one_way: u128,
+    /// The content of a datagram.
+    content: [u8; MTU as usize],
 }
 
 impl<'a> Datagrams<'a> {
@@ -61,6 +64,9 @@ impl<'a> Datagrams<'a> {
             refused: 0,
             first_sent: None,
             last_received: None,
+            received: 0,
+            one_way: 0,
+            content: [0; MTU as usize],
         }
     }
 
@@ -100,7 +106,11 @@ impl<'a> Datagrams<'a> {
         let (Some(source), Some(sender)) = (&mut self.source, &self.sender) else { return Time::MAX };
         while source.poll_transmit(now).is_some() {
             self.first_sent.get_or_insert(now);
-            if sender.send(&PAYLOAD[..self.payload.min(PAYLOAD.len())]).is_err() {
+            let content = &mut self.content[..self.payload.min(MTU.into())];
+            if let Some(at) = content.first_chunk_mut() {
+                *at = now.as_nanos().to_be_bytes();
+            }
+            if sender.send(content).is_err() {
                 self.refused += 1;
             }
         }
@@ -115,12 +125,23 @@ impl<'a> Datagrams<'a> {
                 Ok(read) => {
                     self.delivered += read as u64;
                     self.last_received = Some(now);
+                    if let Some(sent) = buffer[..read].first_chunk() {
+                        self.received += 1;
+                        let sent = Time::ZERO + Span::from_nanos(u64::from_be_bytes(*sent));
+                        self.one_way += u128::from((now - sent).as_nanos());
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Datagrams that were read, and their mean one-way delay, from socket to socket.
+    pub fn received(&self) -> (u64, Span) {
+        let mean = self.one_way.checked_div(self.received.into()).unwrap_or_default();
+        (self.received, Span::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
     /// Stops sending.

@@ -98,6 +98,7 @@ fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<
             "udp".clone_into(&mut flow.cc);
             add_split(flow, None);
             flow.measured = datagrams.measured(from, end);
+            (flow.totals.received_packets, flow.totals.one_way_mean) = datagrams.received();
             (datagrams.first_sent, datagrams.last_received)
         }
     };

@@ -144,19 +144,22 @@ fn uploads_to_deaf_servers_are_bounded_together_and_others_go_on() {
     let _deaf = hosts.at(Host::Server, move || std::net::TcpListener::bind(address).unwrap()).join().unwrap();
     let mut stalled: Vec<TcpStream> = (0..UPLOADS).map(|_| hosts.connect(address).unwrap()).collect();
     stalled.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
-    let (mut since, mut most) = (Instant::now(), 0);
-    until("all writers have stalled", || {
+    let (mut waits, mut since, mut most) = (0, Instant::now(), 0);
+    until("nothing more comes", || {
+        // As over a radio link: windows are closed a millisecond after something has come.
         for stream in &mut stalled {
-            while stream.write(&[0; 1 << 16]).is_ok() {
-                since = Instant::now();
-            }
+            let _ = stream.write(&[0; 16 << 10]);
         }
-        most = most.max(proxy.shown().upload_backlog_bytes);
-        since.elapsed() > Duration::from_millis(500)
+        thread::sleep(Duration::from_millis(20));
+        let now = proxy.shown().upload_backlog_bytes;
+        if now != waits {
+            (waits, since) = (now, Instant::now());
+        }
+        most = most.max(now);
+        waits > 0 && since.elapsed() > Duration::from_millis(500)
     });
     eprintln!("at most {most} bytes of uploads waited");
-    // What each was allowed to send before anything waited, up to 64 KiB, comes all the same.
-    assert!(most > MOST / 2 && most < MOST + (UPLOADS as u64) * (100 << 10), "{most} bytes waited");
+    assert!(most > MOST / 2 && most < 3 * MOST, "{most} bytes waited");
     let other = hosts.at(Host::Client, || {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from(([10, 91, 1, 3], 0)).into()).unwrap();

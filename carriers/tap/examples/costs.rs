@@ -137,7 +137,7 @@ mod costs {
 
     /// Nanoseconds and calls of the filter.
     fn filter() -> (u64, u64) {
-        let found = ProgInfoIter::default().find(|program| program.name.to_bytes() == b"tap").unwrap();
+        let found = ProgInfoIter::default().find(|program| program.name == "tap").unwrap();
         (found.run_time_ns, found.run_cnt)
     }
 

@@ -14,7 +14,7 @@ use super::results::Absent;
 use super::runs::{Point, Runs};
 use super::{How, ReproduceError, job, plan};
 use crate::validate::tcp::{Attempt, Kernel, REPEATS};
-use crate::{Job, Origin, Progress, VERSION};
+use crate::{Job, Origin, Progress, Store, VERSION};
 
 /// What is added to the name of an experiment.
 pub const LINUX: &str = "-linux";
@@ -110,10 +110,12 @@ pub fn time_needed(
 }
 
 /// For each job the first one with the same scenario, whose name aside.
-fn firsts(jobs: &[Job]) -> Vec<usize> {
+fn firsts<'a>(jobs: &'a [Job]) -> Vec<usize> {
     let mut known = HashMap::new();
-    let scenario = |job: &Job| -> String {
-        job.text.lines().filter(|line| !line.starts_with("name = ")).collect::<Vec<_>>().join("\n")
+    // Its name comes first.
+    let scenario = |job: &'a Job| match job.text.split_once('\n') {
+        Some((name, rest)) if name.starts_with("name = ") => rest,
+        _ => job.text.as_str(),
     };
     (0..jobs.len()).map(|place| *known.entry(scenario(&jobs[place])).or_insert(place)).collect()
 }
@@ -141,31 +143,7 @@ pub fn emulate(
             None => {
                 progress.note(&job.label);
                 let origin = Origin { version: format!("{VERSION} on {}", kernel.release()), ..job.origin() };
-                let mut outcome = Err(Absent::Run);
-                for attempt in 0..=REPEATS {
-                    if let Some(known) = store.load(&origin) {
-                        outcome = Ok(known);
-                        break;
-                    }
-                    if how.stop.load(Ordering::Relaxed) {
-                        outcome = Err(Absent::Run);
-                        break;
-                    }
-                    match kernel.play(job, &origin) {
-                        Attempt::Kept => {}
-                        Attempt::Stopped => outcome = Err(Absent::Run),
-                        Attempt::Invalid(why) => {
-                            if attempt < REPEATS {
-                                progress.line(&format!("{}: to be played again: {why}", job.label));
-                            }
-                            outcome = Err(Absent::Machine(why));
-                        }
-                        Attempt::Failed(why) => {
-                            return Err(ReproduceError::Emulation { run: job.label.clone(), why });
-                        }
-                    }
-                }
-                outcome
+                emulate_one(job, &origin, how, (kernel, store), &progress)?
             }
         };
         played.push(run);
@@ -173,6 +151,43 @@ pub fn emulate(
         progress.set(done);
     }
     Ok(played)
+}
+
+/// Plays a job, or takes its result from the store.
+fn emulate_one(
+    job: &Job,
+    origin: &Origin,
+    how: &How<'_>,
+    (kernel, store): (&dyn Kernel, &Store),
+    progress: &Progress,
+) -> Result<Result<RunResult, Absent>, ReproduceError> {
+    let mut repeats = 0;
+    loop {
+        if let Some(known) = store.load(origin) {
+            return Ok(Ok(known));
+        }
+        if how.stop.load(Ordering::Relaxed) {
+            return Ok(Err(Absent::Run));
+        }
+        match kernel.play(job, origin) {
+            Attempt::Kept => {
+                let kept = store.load(origin);
+                return kept.map(Ok).ok_or_else(|| ReproduceError::Emulation {
+                    run: job.label.clone(),
+                    why: "its result cannot be read".to_owned(),
+                });
+            }
+            Attempt::Stopped => return Ok(Err(Absent::Run)),
+            Attempt::Invalid(why) if repeats == REPEATS => return Ok(Err(Absent::Machine(why))),
+            Attempt::Invalid(why) => {
+                progress.line(&format!("{}: to be played again: {why}", job.label));
+                repeats += 1;
+            }
+            Attempt::Failed(why) => {
+                return Err(ReproduceError::Emulation { run: job.label.clone(), why });
+            }
+        }
+    }
 }
 
 #[cfg(test)]
