@@ -231,6 +231,9 @@ void BPF_PROG(driven_set_state, struct sock *sk, __u8 new_state)
             d->reduction.prior_cwnd = 0;
         end_reduction(tp, &d->reduction, old_state);
         e = new_event(sk, d);
+        /* The threshold of the parent stays, unlike in logic/cc, where it begins with slow start after a rival's loss: with hostile reports
+         * the burst costs more than a second of CUBIC's (carriers/kernel/tests/hostile.rs).
+         */
         tell_rare(sk, d, e, EVENT_RECOVERED);
     }
 }

@@ -104,7 +104,7 @@ mirror! {
     /// DCIC, and one event of it.
     pub struct DcicCall[ranpace_dcic_call_layout] {
         settings: DcicSettings,
-        state: Words<95>,
+        state: Words<93>,
         event: Event,
     }
 }
@@ -113,7 +113,7 @@ mirror! {
     /// CDBE or CQIC-S, and one event of it.
     pub struct CdbeCall[ranpace_cdbe_call_layout] {
         settings: CdbeSettings,
-        state: Words<110>,
+        state: Words<108>,
         event: Event,
     }
 }
@@ -122,7 +122,7 @@ mirror! {
     /// CDBEv2, and one event of it.
     pub struct Cdbev2Call[ranpace_cdbev2_call_layout] {
         settings: Cdbev2Settings,
-        state: Words<120>,
+        state: Words<118>,
         event: Event,
     }
 }

@@ -12,7 +12,7 @@
  * The glue calls, in this order for an acknowledgement: guard_on_report (if it had one), guard_on_sample, guard_on_loss (if
  * segments were newly taken for lost), the parent's cong_avoid if guard_is_plain, guard_on_ack. Control first, guard after it.
  * When `restart_parent` is set the guard has fallen back: flow.cwnd and flow.ssthresh are where the parent begins, and the
- * glue calls the parent's init and clears the flag.
+ * glue calls the parent's init and clears the flag. When `restart` was taken in guard_on_recovered, ssthresh is infinite.
  *
  * Fixed point: rates in bit/s as in Rust, so that maxima are the same; times that bytes have taken at a reported rate in
  * 2^-16 ns; the mean rates are compared as 128-bit products, so no contradiction flips by rounding. Different from Rust:
@@ -35,11 +35,9 @@
 #define FLIGHT 2
 /* Pace over the largest delivered rate: 2/ln 2. */
 #define PACE HIGH_GAIN
-/* In flight in a check over FLIGHT BDPs: 0.6 / 2; after a loss in a deep queue over a BDP. At least so many segments. */
+/* In flight in a check over FLIGHT BDPs: 0.6 / 2. At least so many segments. */
 #define CHECK_NUM 3
 #define CHECK_DEN 10
-#define SUSPICION_NUM 3
-#define SUSPICION_DEN 5
 #define LEAST_CHECK_FLIGHT 4u
 #define CHECK_ROUNDS 2
 /* Rounds without a loss or a deep queue before a check; from one check to the next. */
@@ -138,9 +136,7 @@ struct guard {
 	__u64 bound_rate;  /* what most_flight was computed from: bit/s, and below; bound_mss = 0: from nothing */
 	__u32 bound_rtt_us, bound_mss;
 	__u32 most_flight; /* 2^-8 segments */
-	__u32 deep_us;     /* smallest RTT of the last round, if longer than this flow alone makes it at a steady rate; 0 = not */
-	__u64 rate;        /* delivered in the last round, bit/s */
-	__u64 drained_at;  /* of the check after a loss in a deep queue: when what was sent before it has left the queue */
+	__u32 deep_us;     /* smallest RTT of the last round, if longer than this flow alone makes it; 0 = not */
 	struct guard_past past[GUARD_ROUNDS], total; /* the last rounds, and their sum */
 	__u64 unreported; /* bytes acknowledged since the last new report */
 	__u64 acked_at, news_at;
@@ -149,16 +145,15 @@ struct guard {
 	__u64 sized_lift; /* what lift_cwnd was computed from: bit/s, and below; sized_mss = 0: from nothing */
 	__u32 sized_rtt_us, sized_mss;
 	__u32 lift_cwnd;  /* 2^-8 segments */
-	__u32 suspicion;  /* in flight in the check after a loss in a deep queue, 2^-8 segments; 0 = there is none */
+	__u32 unused;
 	__u64 ceiling, ceiling_until;
 	__u64 check_at;
 	__u32 past_at;    /* the oldest of `past` */
 	__u32 good, high, low;
 	__u32 calm, checking, since_lift;
 	__u8 came, came_before, differs;
-	__u8 queue, lifting, checked;
+	__u8 queue, lifting, checked, restart;
 	__u8 restart_parent; /* for the glue, see the head */
-	__u8 unused;
 };
 
 static __always_inline int guard_is_plain(const struct guard *g)
@@ -295,8 +290,6 @@ static __always_inline void guard_publish(struct guard *g, struct flow *f)
 	cwnd = max_u64(min_u64(cwnd, g->most_flight), 1u << CWND_BITS);
 	if (g->checking)
 		cwnd = min_u64(cwnd, max_u64((__u64)g->most_flight * CHECK_NUM / CHECK_DEN, LEAST_CHECK_FLIGHT << CWND_BITS));
-	if (g->suspicion)
-		cwnd = min_u64(cwnd, g->suspicion);
 	f->cwnd = (__u32)(cwnd >> CWND_BITS);
 	f->ssthresh = FLOW_NO_SSTHRESH;
 	f->pacing = max_u64(min_u64(pace, g->most_pace), 1);
@@ -317,7 +310,7 @@ ARITHMETIC_GLOBAL int guard_drive(struct guard *g, struct flow *f)
 	g->mode = GUARD_DRIVEN;
 	g->since = f->now;
 	g->high = g->low = 0;
-	g->lifting = 0;
+	g->lifting = g->restart = 0;
 	g->checking = 0;
 	/* What was lost was CUBIC's. */
 	for (int i = 0; i < GUARD_ROUNDS; i++)
@@ -354,12 +347,11 @@ ARITHMETIC_GLOBAL int guard_fall_back(struct guard *g, struct flow *f, __u32 rea
 	g->good = 0;
 	g->lifting = 0;
 	g->checking = 0;
-	g->suspicion = 0;
+	/* A flow that begins beside others begins with slow start; the loss was of the others' making. */
+	g->restart = reason == REASON_RIVAL;
 	f->cwnd = (__u32)min_u64(max_u64(f->in_flight, LEAST_FLIGHT), max_u64(f->cwnd, LEAST_FLIGHT));
-	/* After reports that were too low slow start finds what there is, and beside a rival the share of it that the check gave up;
-	 * otherwise what is in flight is about right.
-	 */
-	f->ssthresh = (reason == REASON_LOW && !g->queue) || reason == REASON_RIVAL ? FLOW_NO_SSTHRESH : f->cwnd;
+	/* After reports that were too low slow start finds what there is; otherwise what is in flight is about right. */
+	f->ssthresh = reason == REASON_LOW && !g->queue ? FLOW_NO_SSTHRESH : f->cwnd;
 	f->pacing = 0;
 	g->restart_parent = 1;
 	return 0;
@@ -462,16 +454,15 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	__u64 total = (__u64)g->round_delivered + g->round_lost;
 	int overflows = g->round_lost >= LEAST_LOST_IN_ROUND && (__u64)g->round_lost * LOSS_ONE_OF > total;
 	int lifted, was_checked = g->checked, left_out, is_free;
-	int verdict, has_rival;
+	int verdict;
 	__u64 arrived, lost, sampled, slack = guard_queue_slack(f, delivered);
 
 	g->queue = guard_is_queue(f, g->round_rtt_us, 1, slack) ? 1 : 0;
 	g->deep_us = guard_is_queue(f, g->round_rtt_us, FLIGHT, slack) ? g->round_rtt_us : 0;
-	g->rate = delivered;
 	g->since_lift = g->lifting ? 0 : one_more(g->since_lift);
 	lifted = g->since_lift <= LIFT_LOSES_FOR;
 	g->calm = g->round_lost == 0 && !g->deep_us ? one_more(g->calm) : 0;
-	g->checked = g->checking > 0 || g->suspicion;
+	g->checked = g->checking > 0;
 	/* What was held back, by the application or by a check, says nothing about reports. */
 	left_out = g->round_limited || g->checked || was_checked;
 	guard_record(g, bytes, ns, lifted, left_out);
@@ -492,12 +483,7 @@ ARITHMETIC_GLOBAL int guard_judge(struct guard *g, struct flow *f)
 	}
 	arrived = g->total.delivered;
 	lost = g->total.lost;
-	has_rival = g->suspicion && g->queue && g->begin >= g->drained_at;
-	if (!g->queue && g->round_rtt_us)
-		g->suspicion = 0;
-	if (has_rival) {
-		guard_fall_back(g, f, REASON_RIVAL);
-	} else if (lost >= LEAST_LOST && lost * LOSS_ONE_OF > arrived + lost) {
+	if (lost >= LEAST_LOST && lost * LOSS_ONE_OF > arrived + lost) {
 		guard_fall_back(g, f, REASON_LOSS);
 	} else if (g->high >= GUARD_ROUNDS) {
 		guard_fall_back(g, f, REASON_HIGH);
@@ -555,19 +541,6 @@ static __always_inline void guard_on_sample(struct guard *g, const struct ack *a
 		g->round_rtt_us = rtt;
 }
 
-/* Begins the check after a loss in a deep queue, unless one is under way. */
-static __always_inline void guard_suspect(struct guard *g, const struct flow *f)
-{
-	__u64 bdp;
-
-	if (g->suspicion)
-		return;
-	/* bit/s / 8 * 2^8 */
-	bdp = in_time(min_u64(g->rate, MAX_BITS) << (CWND_BITS - 3), min_u64(f->min_rtt_us, BOUND_RTT_US) * NS_PER_US);
-	g->suspicion = (__u32)max_u64(window_of(f, bdp * SUSPICION_NUM / SUSPICION_DEN), LEAST_CHECK_FLIGHT << CWND_BITS);
-	g->drained_at = f->now + max_u64(g->deep_us, f->srtt_us) * NS_PER_US;
-}
-
 /* Segments newly taken for lost, a timeout or a mark; after the control has had it. Whether the parent answers: if so it is
  * the first sign of an episode to it, whatever there was before.
  */
@@ -581,14 +554,18 @@ static __always_inline int guard_on_congestion(struct guard *g, const struct gua
 	if (g->round_open)
 		g->round_lost += lost;
 	if (g->mode == GUARD_DRIVEN) {
-		if (signal == SIGNAL_LOSS) {
-			if (g->deep_us)
-				guard_suspect(g, f);
+		if (signal == SIGNAL_LOSS && !g->deep_us) {
 			guard_publish(g, f);
 			return 0;
 		}
-		guard_fall_back(g, f, signal == SIGNAL_TIMEOUT ? REASON_TIMEOUT : REASON_MARK);
+		guard_fall_back(g, f,
+						signal == SIGNAL_LOSS      ? REASON_RIVAL
+						: signal == SIGNAL_TIMEOUT ? REASON_TIMEOUT
+												   : REASON_MARK);
+		return 1;
 	}
+	/* Another sign of congestion has its own answer. */
+	g->restart = g->restart && signal == SIGNAL_LOSS;
 	return 1;
 }
 
@@ -658,13 +635,17 @@ ARITHMETIC_GLOBAL int guard_on_ack(struct guard *g, const struct guard_settings 
 	return 0;
 }
 
-/* Recovery is over. */
+/* Recovery is over. Whether the parent's slow start begins: ssthresh is infinite then. */
 static __always_inline void guard_on_recovered(struct guard *g, const struct guard_settings *s, struct flow *f)
 {
 	if (s->off) {
 		guard_publish_wanted(g, f);
 		return;
 	}
+	if (g->mode == GUARD_PLAIN && g->restart)
+		f->ssthresh = FLOW_NO_SSTHRESH;
+	if (g->mode == GUARD_PLAIN)
+		g->restart = 0;
 	guard_publish(g, f);
 }
 
@@ -675,6 +656,7 @@ static __always_inline void guard_on_spurious(struct guard *g, const struct guar
 		guard_publish_wanted(g, f);
 		return;
 	}
+	g->restart = 0;
 	guard_publish(g, f);
 }
 

@@ -40,15 +40,13 @@
 //! | 4 loss | more than [`LOSS`] lost in the last rounds | hold of at least [`LOSS_HOLD`] |
 //! | 5 timeout | the timer fires | CUBIC's response |
 //! | 6 mark | the network marks | CUBIC's response, hold of at least [`HOLD`] |
-//! | 7 rival | a loss in a deep queue, which this flow's check does not drain | slow start; hold of [`LONGEST_HOLD`] |
+//! | 7 rival | a loss at an RTT above [`QUEUE_RATIO`] [`FLIGHT`] smallest RTTs | CUBIC's response, slow start; hold of [`LONGEST_HOLD`] |
 //!
-//! Reason 7 is no contradiction either. A queue is deep if the RTT exceeds [`QUEUE_RATIO`] [`FLIGHT`] smallest ones. With
-//! [`FLIGHT`] BDPs in flight this flow alone cannot build such a queue at a steady rate, so a buffer that overflows with
-//! it either holds others' data, or the link's rate has fallen. To tell these apart, the loss begins a check: the flow's
-//! own data have left the queue one RTT later. A queue that is still there holds others' data. All these controls drain
-//! queues, and would yield everything to rivals that do not. CUBIC competes with them instead, which takes many RTTs of
-//! that length. (For the same reason the bound on data in flight uses the current RTT while the queue is deep: with the
-//! smallest RTT the flow would be held below its share of a queue that others built.)
+//! Reason 7 is no contradiction either. With [`FLIGHT`] BDPs in flight this flow alone cannot build such a queue, so
+//! a buffer that overflows with it holds others' data. All these controls drain queues, and would yield everything to
+//! rivals that do not. (For the same reason the bound on data in flight uses the current RTT while the queue is that
+//! deep: with the smallest RTT the flow would be held below its share of a queue that others built.) CUBIC competes
+//! with them instead, which takes many RTTs of that length.
 //!
 //! The guard returns to driven when the hold is over, [`GOOD_ROUNDS`] rounds in a row had fresh, uncontradicted
 //! reports, no loss is being repaired, and CUBIC's slow start has ended or has built a queue: it finds the available
@@ -223,15 +221,6 @@ impl Round {
     }
 }
 
-/// The check after a loss in a deep queue.
-#[derive(Clone, Copy, Debug)]
-struct Suspicion {
-    /// Segments that may be in flight.
-    flight: f64,
-    /// When what was sent before the loss has left the queue.
-    drained_at: Time,
-}
-
 /// A client-driven control with CUBIC beside it.
 #[derive(Debug)]
 pub struct Guard {
@@ -270,11 +259,8 @@ pub struct Guard {
     news_at: Time,
     /// Whether the last round had a queue.
     queue: bool,
-    /// The last round's delivery rate.
-    rate: Rate,
-    /// The last round's smallest RTT, if it was longer than this flow alone can make it at a steady rate.
+    /// The last round's smallest RTT, if it was longer than this flow alone can make it.
     deep: Option<Span>,
-    suspicion: Option<Suspicion>,
     /// Consecutive rounds: good ones, those with reports too high, and those with reports too low.
     good: u32,
     high: u32,
@@ -292,6 +278,8 @@ pub struct Guard {
     since_lift: u32,
     /// Upper bound of lifts in bit/s and when it expires, set after a lift overflowed the buffer.
     ceiling: (f64, Time),
+    /// CUBIC restarts slow start once the losses have been repaired.
+    restart: bool,
     /// Delivered and reported rate of the last rounds in bit/s, as compared.
     compared: (f64, f64),
 }
@@ -323,9 +311,7 @@ impl Guard {
             acked_at: Time::ZERO,
             news_at: Time::ZERO,
             queue: false,
-            rate: Rate::ZERO,
             deep: None,
-            suspicion: None,
             good: 0,
             high: 0,
             low: 0,
@@ -336,6 +322,7 @@ impl Guard {
             checked: false,
             since_lift: u32::MAX,
             ceiling: (f64::INFINITY, Time::ZERO),
+            restart: false,
             compared: (0.0, 0.0),
         }
     }
@@ -392,16 +379,13 @@ impl Guard {
         if self.checking > 0 {
             w.cwnd = w.cwnd.min((self.most_flight * CHECK_FLIGHT / FLIGHT).max(LEAST_CHECK_FLIGHT));
         }
-        if let Some(Suspicion { flight, .. }) = self.suspicion {
-            w.cwnd = w.cwnd.min(flight);
-        }
         w.ssthresh = self.wanted.ssthresh;
         w.pacing = Pacing::Rate(wanted.max(pace).min(self.most_pace).max(Rate::from_bits_per_s(1)));
     }
 
     fn drive(&mut self, cx: &Context, w: &mut Window) {
         (self.mode, self.since) = (Mode::Driven, cx.now);
-        (self.high, self.low, self.lift) = (0, 0, None);
+        (self.high, self.low, self.lift, self.restart) = (0, 0, None, false);
         self.checking = 0;
         // The losses so far happened under CUBIC.
         self.past.iter_mut().for_each(|past| past.lost = 0);
@@ -430,13 +414,14 @@ impl Guard {
             self.hold = (self.hold * 2).min(LONGEST_HOLD);
         }
         (self.mode, self.reason, self.since, self.good) = (Mode::Plain, reason, cx.now, 0);
-        (self.lift, self.checking, self.suspicion) = (None, 0, None);
+        (self.lift, self.checking) = (None, 0);
+        // A flow that joins others begins with slow start; the others caused the loss.
+        self.restart = reason == Reason::Rival;
         self.cubic = LinuxCubic::new(Params::LINUX, hystart::Kind::Classic);
         w.cwnd = (cx.in_flight as f64).max(LEAST_FLIGHT).min(w.cwnd.max(LEAST_FLIGHT));
-        // After reports that were too low, slow start finds the capacity, and beside a rival the share of it that the check
-        // gave up; otherwise the data in flight is about right.
-        let is_low = reason == Reason::Low && !self.queue || reason == Reason::Rival;
-        w.ssthresh = if is_low { f64::INFINITY } else { w.cwnd };
+        // After reports that were too low, slow start finds the capacity; otherwise the data in flight is about
+        // right.
+        w.ssthresh = if reason == Reason::Low && !self.queue { f64::INFINITY } else { w.cwnd };
         w.pacing = Pacing::Unlimited;
         self.cubic.on_start(cx, w);
     }
@@ -447,15 +432,13 @@ impl Guard {
         let delivered = Rate::of(bytes, length);
         self.queue = Self::is_queue(cx, round.rtt, 1.0, delivered);
         self.deep = Self::is_queue(cx, round.rtt, FLIGHT, delivered).then_some(round.rtt);
-        self.rate = delivered;
         let overflows = round.lost >= LEAST_LOST_IN_ROUND
             && round.lost as f64 > LOSS * (round.delivered + round.lost) as f64;
         self.since_lift = if self.lift.is_some() { 0 } else { self.since_lift.saturating_add(1) };
         let lifted = self.since_lift <= LIFT_LOSES_FOR;
         let is_calm = round.lost == 0 && self.deep.is_none();
         self.calm = if is_calm { self.calm.saturating_add(1) } else { 0 };
-        let was_checked =
-            core::mem::replace(&mut self.checked, self.checking > 0 || self.suspicion.is_some());
+        let was_checked = core::mem::replace(&mut self.checked, self.checking > 0);
         // A round held back by the application or by a check is no evidence about the reports.
         let left_out = round.app_limited || self.checked || was_checked;
         self.past.rotate_left(1);
@@ -485,14 +468,7 @@ impl Guard {
             Mode::Driven => {
                 let (arrived, lost) =
                     self.past.iter().fold((0, 0), |sum, past| (sum.0 + past.delivered, sum.1 + past.lost));
-                let has_rival =
-                    self.suspicion.is_some_and(|check| self.queue && round.begin >= check.drained_at);
-                if !self.queue && round.rtt != Span::MAX {
-                    self.suspicion = None;
-                }
-                let reason = if has_rival {
-                    Reason::Rival
-                } else if lost >= LEAST_LOST && lost as f64 > LOSS * (arrived + lost) as f64 {
+                let reason = if lost >= LEAST_LOST && lost as f64 > LOSS * (arrived + lost) as f64 {
                     Reason::Loss
                 } else if self.high as usize >= ROUNDS {
                     Reason::High
@@ -509,15 +485,6 @@ impl Guard {
                 self.fall_back(cx, w, reason);
             }
         }
-    }
-
-    /// Begins the check after a loss in a queue of this RTT, unless one is under way.
-    fn suspect(&mut self, cx: &Context, rtt: Span) {
-        let bdp = self.rate.bytes_in(cx.min_rtt).as_f64() / cx.mss.as_f64().max(1.0);
-        self.suspicion.get_or_insert(Suspicion {
-            flight: (CHECK_FLIGHT * bdp).max(LEAST_CHECK_FLIGHT),
-            drained_at: cx.now + rtt.max(cx.srtt),
-        });
     }
 
     /// Counts down the rounds of a check, and begins one when due if the path `is_free`. Returns whether the next
@@ -596,19 +563,19 @@ impl CongestionControl for Guard {
         }
         if self.mode == Mode::Driven {
             match event.kind {
-                Signal::Loss => {
-                    if let Some(rtt) = self.deep {
-                        self.suspect(cx, rtt);
-                    }
+                Signal::Loss if self.deep.is_none() => {
                     self.publish(cx, w);
                     return own;
                 }
+                Signal::Loss => self.fall_back(cx, w, Reason::Rival),
                 Signal::Timeout { .. } => self.fall_back(cx, w, Reason::Timeout),
                 Signal::Ecn => self.fall_back(cx, w, Reason::Mark),
             }
             // For CUBIC, an episode that began under the guarded control is a first one.
             return self.cubic.on_congestion(cx, w, &Congestion { first: true, ..*event });
         }
+        // Any other congestion signal has its own response.
+        self.restart &= event.kind == Signal::Loss;
         self.cubic.on_congestion(cx, w, event)
     }
 
@@ -675,13 +642,19 @@ impl CongestionControl for Guard {
     fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
         self.control.on_recovered(cx, &mut self.wanted);
         match self.mode {
-            Mode::Plain => self.cubic.on_recovered(cx, w),
+            Mode::Plain => {
+                self.cubic.on_recovered(cx, w);
+                if core::mem::take(&mut self.restart) {
+                    w.ssthresh = f64::INFINITY;
+                }
+            }
             Mode::Driven => self.publish(cx, w),
         }
     }
 
     fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
         self.control.on_spurious(cx, &mut self.wanted, prior);
+        self.restart = false;
         match self.mode {
             Mode::Plain => self.cubic.on_spurious(cx, w, prior),
             Mode::Driven => self.publish(cx, w),
@@ -704,7 +677,7 @@ impl CongestionControl for Guard {
 
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.control.on_path_change(cx, &mut self.wanted);
-        (self.round, self.queue, self.deep, self.suspicion) = (None, false, None, None);
+        (self.round, self.queue, self.deep) = (None, false, None);
         self.delivered = MaxFilter::default();
         self.rounds = 0;
         (self.past, self.unreported) = ([RoundRecord::default(); ROUNDS], 0.0);
