@@ -1,4 +1,4 @@
-//! HTTP/3 over [noq](noq): its connections and streams as [`h3`] wants a QUIC transport to be.
+//! HTTP/3 over [noq]: its connections and streams as [`h3`] wants a QUIC transport to be.
 //!
 //! Give [`Connection::new`] a [`noq::Connection`] whose ALPN is `h3`, and give the result to `h3::server` or `h3::client`:
 //!

@@ -1,4 +1,4 @@
-//! Ranpace's congestion controls for programs that speak QUIC by [noq](noq).
+//! Ranpace's congestion controls for programs that speak QUIC by [noq].
 //!
 //! A control is named as in `ranpace list cc`, with its decorators and options. Each connection that is made with the factory gets a
 //! control of its own:
