@@ -339,6 +339,8 @@ mod emulator {
             saves_power: false,
             views: Views::default(),
             inside: (me.clone(), vec!["inside".into()]),
+            files: Vec::new(),
+            daemons: Vec::new(),
         };
         emulate(&topology, &plan, &AtomicBool::new(false), |_| {}).unwrap()
     }

@@ -20,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 22] = [
+pub const TARGETS: [(&str, Target); 24] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -43,6 +43,8 @@ pub const TARGETS: [(&str, Target); 22] = [
     ("packet", packet),
     ("tap", tap),
     ("syn", syn),
+    ("pep_config", pep_config),
+    ("proxy_config", proxy_config),
 ];
 
 /// Datagrams of radio information, each behind its length in a byte: each is read or refused, what was read is written as it was,
@@ -194,6 +196,39 @@ pub fn rnis_config(data: &[u8]) {
     match Config::parse("rnis.toml", text) {
         Ok(config) => config.check("rnis.toml").expect("what was used fits together"),
         Err(error) => assert!(error.to_string().contains("rnis.toml"), "{error}"),
+    }
+}
+
+/// A byte selects the file of the PEP or of a server's agent, the rest is its text: each fault has a line of it.
+pub fn pep_config(data: &[u8]) {
+    use ranpace_tap::config::{AgentConfig, PepConfig};
+    let Some((kind, text)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    // Files of secrets are not there, so that each has a fault.
+    let faults = if kind % 2 == 0 {
+        PepConfig::parse("pep.toml", text).expect_err("a secret was found").faults
+    } else {
+        AgentConfig::parse("agent.toml", text).expect_err("a secret was found").faults
+    };
+    assert!(!faults.is_empty());
+    for fault in faults {
+        assert!(fault.line.is_none_or(|line| (1..=text.split('\n').count()).contains(&line)), "{fault:?}");
+        assert!(!fault.reason.is_empty() && fault.reason.len() < 4_096 + 20 * text.len(), "{fault:?}");
+    }
+}
+
+/// A configuration of `ranpace proxy`: its faults are told, or the allocator can use it.
+pub fn proxy_config(data: &[u8]) {
+    use ranpace_proxy::config::Config;
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Config::parse("proxy.toml", text) {
+        Ok(config) => {
+            config.settings().check().expect("what was used fits together");
+            assert!(config.clients.iter().all(|clients| !clients.networks.is_empty()) && config.port > 0);
+        }
+        Err(error) => {
+            assert!(!error.faults.is_empty() && error.to_string().contains("proxy.toml"), "{error}")
+        }
     }
 }
 

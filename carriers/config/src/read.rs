@@ -104,7 +104,7 @@ fn read_parts<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Fault>) {
             missing.map(|missing| [key.as_str(), missing].join(".").trim_start_matches('.').to_owned());
         if !of_missing.is_some_and(|missing| faults.iter().any(|fault| fault.key == missing)) {
             let line = span.as_ref().map(|span| line_of(text, span.start));
-            faults.push(Fault { line, key, reason: with_nearest(message) });
+            faults.push(Fault { line, key, reason: in_terms_of_keys(message) });
         }
         let can_go_on = span.is_some_and(|span| blank(&mut rest, span, missing.is_some()));
         if !can_go_on || faults.len() >= MOST {
@@ -155,20 +155,28 @@ fn blank(text: &mut String, at: Range<usize>, whole_table: bool) -> bool {
     is_new
 }
 
-/// Adds the known name that an unknown one is closest to.
-fn with_nearest(message: &str) -> String {
-    let mut names = message.split('`').skip(1).step_by(2);
-    let (Some(found), true) = (names.next(), message.starts_with("unknown field")) else {
-        return message.to_owned();
-    };
-    let near = names
-        .map(|name| (strsim::jaro(name, found), name))
-        .filter(|(likeness, _)| *likeness > ALIKE)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match near {
-        Some((_, near)) => format!("unknown key; did you mean `{near}`? {}", &message["unknown ".len()..]),
-        None => message.to_owned(),
+/// The parser's message in the words of a configuration: it speaks of fields and variants. An unknown name comes with the known one that
+/// it is closest to.
+fn in_terms_of_keys(message: &str) -> String {
+    if let Some(rest) = message.strip_prefix(MISSING) {
+        return format!("missing key `{rest}");
     }
+    let unknown = |of| message.strip_prefix(of).and_then(|rest: &str| rest.split_once("`, "));
+    let near = |found: &str, known: &str| -> Option<String> {
+        let names = known.split('`').skip(1).step_by(2);
+        let alike = names.map(|name| (strsim::jaro(name, found), name)).filter(|(alike, _)| *alike > ALIKE);
+        let (_, near) = alike.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(format!("did you mean `{near}`?"))
+    };
+    if let Some((found, known)) = unknown("unknown field `") {
+        let near = near(found, known).map(|near| near + " ");
+        return format!("unknown key; {}{known}", near.unwrap_or_default());
+    }
+    if let Some((found, known)) = unknown("unknown variant `") {
+        let near = near(found, known).map(|near| format!("; {near}"));
+        return format!("{known}, found \"{found}\"{}", near.unwrap_or_default());
+    }
+    message.to_owned()
 }
 
 #[cfg(test)]
@@ -177,9 +185,11 @@ mod tests {
 
     use std::path::PathBuf;
 
+    use ipnet::IpNet;
     use serde::Deserialize;
 
     use super::*;
+    use crate::LogFormat;
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -189,6 +199,10 @@ mod tests {
         log: Option<PathBuf>,
         #[serde(default)]
         user: Vec<User>,
+        #[serde(default, deserialize_with = "crate::addresses")]
+        peer: Vec<IpNet>,
+        #[serde(default)]
+        form: LogFormat,
     }
 
     #[derive(Debug, Deserialize)]
@@ -223,15 +237,31 @@ mod tests {
     #[test]
     fn each_fault_has_its_line_and_its_key() {
         for (text, expected) in [
-            ("", "s.toml: missing field `id`"),
-            ("# a comment\n[[user]]\nname = \"a\"\nage = 1", "s.toml: missing field `id`"),
+            ("", "s.toml: missing key `id`"),
+            ("# a comment\n[[user]]\nname = \"a\"\nage = 1", "s.toml: missing key `id`"),
             ("\nid = 0", "s.toml, line 2: `id`: expected at least 1"),
             ("id = \"a\"", "s.toml, line 1: `id`: invalid type: string \"a\", expected u8"),
             (
                 "id = 1\nlogs = \"a\"",
-                "s.toml, line 2: `logs`: unknown key; did you mean `log`? field `logs`, expected one of `id`, `log`, `user`",
+                "s.toml, line 2: `logs`: unknown key; did you mean `log`? expected one of `id`, `log`, `user`, `peer`, `form`",
             ),
-            ("id = 1\n[[user]]\nname = \"a\"", "s.toml, line 2: `user`: missing field `age`"),
+            (
+                "id = 1\nx = 1",
+                "s.toml, line 2: `x`: unknown key; expected one of `id`, `log`, `user`, `peer`, `form`",
+            ),
+            (
+                "id = 1\nform = \"jsn\"",
+                "s.toml, line 2: `form`: expected `text` or `json`, found \"jsn\"; did you mean `json`?",
+            ),
+            (
+                "id = 1\npeer = [\"10.0.0.0/8\", \"10.45.0.0\"]",
+                "s.toml, line 2: `peer`: expected a network, such as \"10.45.0.0/16\" or \"2001:db8::/32\", found \"10.45.0.0\"",
+            ),
+            (
+                "id = 1\npeer = [7]",
+                "s.toml, line 2: `peer`: invalid type: integer `7`, expected a network, such as \"10.45.0.0/16\" or \"2001:db8::/32\"",
+            ),
+            ("id = 1\n[[user]]\nname = \"a\"", "s.toml, line 2: `user`: missing key `age`"),
             (
                 "id = 1\n[[user]]\nage = \"old\"\nname = \"a\"",
                 "s.toml, line 3: `user.age`: invalid type: string \"old\", expected u8",
@@ -255,11 +285,19 @@ mod tests {
     }
 
     #[test]
+    fn right_file_is_read() {
+        let server = parse::<Server>("s.toml", "id = 1\nform = \"json\"\npeer = [\"10.0.0.0/8\"]").unwrap();
+        assert!(matches!(server.form, LogFormat::Json));
+        assert_eq!(server.peer, ["10.0.0.0/8".parse().unwrap()]);
+    }
+
+    #[test]
     fn files_are_relative_to_the_folder_of_the_configuration() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("s.toml");
-        std::fs::write(&file, "id = 1\nlog = \"a.log\"").unwrap();
+        std::fs::write(&file, "id = 1\nlog = \"a.log\"\npeer = [\"10.0.0.0/8\"]\nform = \"json\"").unwrap();
         let server: Server = read(&file).unwrap();
+        assert_eq!((server.peer.len(), server.form), (1, LogFormat::Json));
         assert_eq!(server.log, Some(folder.path().join("a.log")));
         let error = read::<Server>(&folder.path().join("none.toml")).unwrap_err();
         assert!(error.to_string().contains("none.toml: No such file"), "{error}");
@@ -267,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_configuration_without_a_file_is_checked_too() {
-        let server = Server { id: 0, log: None, user: Vec::new() };
+        let server = Server { id: 0, log: None, user: Vec::new(), peer: Vec::new(), form: LogFormat::Text };
         assert_eq!(
             check(&server, "the options").unwrap_err().to_string(),
             "the options: `id`: expected at least 1"

@@ -79,7 +79,6 @@ impl Proxy {
         counted.backlog = backlog;
         // The kernel has replaced the clamp, and would advertise more by now.
         counted.clamp_due |= server.receive_threshold > counted.clamp.max(LEAST_CLAMP);
-        let replaced = counted.closed && user.receive_threshold > LEAST_CLAMP;
         let changes = now < counted.changed_at + REST;
         let server_rtt = counted.server_rtt;
         self.rapid.on_wan_data(now, flow, Bytes::new(came));
@@ -91,11 +90,8 @@ impl Proxy {
             self.rapid.on_ran_rtt(now, flow, Span::from_micros(user.rtt.max(1).into()));
         }
         self.rapid.on_backlog(now, flow, Bytes::new(backlog));
-        if self.uploads.on_waiting(user_number, Bytes::new(before), Bytes::new(uploaded)) {
-            self.close_or_reopen(user_number);
-        } else if replaced {
-            self.set_user_window(place);
-        }
+        self.uploads.on_waiting(user_number, Bytes::new(before), Bytes::new(uploaded));
+        self.set_user_window(place, user.receive_threshold);
         let is_over = backlog == 0 && uploaded == 0 && user.unacked == 0 && came == 0 && taken == 0 && !asked;
         if is_over {
             return;
@@ -108,22 +104,21 @@ impl Proxy {
         }
     }
 
-    /// Closes the windows of all connections towards a user, or reopens them.
-    pub(crate) fn close_or_reopen(&mut self, user_number: u32) {
-        let own = self.relays.iter().filter(|(_, relay)| relay.user_number == user_number);
-        let places: Vec<usize> = own.map(|(place, _)| place).collect();
-        for place in places {
-            self.set_user_window(place);
-        }
-    }
-
-    /// Closes the window towards the user, or reopens it: then the socket's buffer limits it.
-    pub(crate) fn set_user_window(&mut self, place: usize) {
+    /// Limits the window towards the user, which is `advertised` now, where the socket's buffer would allow more.
+    fn set_user_window(&mut self, place: usize, advertised: u32) {
         let Some(relay) = self.relays.get_mut(place) else { return };
-        relay.counted.closed = self.uploads.is_closed(relay.user_number);
-        let clamp = if relay.counted.closed { 1 } else { u32::MAX };
-        if set_window_clamp(&relay.user.socket, clamp).is_err() {
-            self.metrics.refused.inc();
+        let counted = &mut relay.counted;
+        let (own, mss) = (Bytes::new(counted.uploaded), Bytes::new(counted.mss.into()));
+        let window = self.uploads.window(relay.user_number, own, mss).get();
+        let is_limit = window < self.buffers.receive as u64;
+        let clamp = if is_limit { window as u32 } else { u32::MAX }; // a receive buffer has at most 512 MiB
+        // The kernel replaces clamps; and what nobody has been allowed yet needs none.
+        let is_other = clamp != counted.user_clamp && (is_limit || counted.user_clamp != u32::MAX);
+        if is_other || advertised > clamp.max(LEAST_CLAMP) {
+            counted.user_clamp = clamp;
+            if set_window_clamp(&relay.user.socket, clamp.max(1)).is_err() {
+                self.metrics.refused.inc();
+            }
         }
     }
 

@@ -38,6 +38,7 @@ pub struct Config {
     /// Whose connections are split; required.
     pub clients: Vec<Clients>,
     /// Networks of servers whose connections are never split.
+    #[serde(deserialize_with = "ranpace_config::addresses")]
     pub except: Vec<IpNet>,
     /// Radio information.
     pub feed: Option<Feed>,
@@ -93,6 +94,7 @@ pub struct Clients {
     /// The interface on which their packets arrive.
     pub interface: String,
     /// Their networks.
+    #[serde(deserialize_with = "ranpace_config::addresses")]
     pub networks: Vec<IpNet>,
     /// Ports of servers, such as `443` or `5000-5999`; all without it.
     #[serde(default)]
@@ -159,8 +161,10 @@ pub struct Feed {
 #[serde(deny_unknown_fields)]
 pub struct User {
     /// All of its addresses.
+    #[serde(deserialize_with = "ranpace_config::addresses")]
     pub addresses: Vec<IpAddr>,
     /// Its address in the feed; the first of `addresses` without it.
+    #[serde(default, deserialize_with = "ranpace_config::optional_address")]
     pub feed_address: Option<IpAddr>,
 }
 
@@ -337,6 +341,7 @@ pub struct Control {
     /// Unix socket of `ranpace proxy show` and `drain`, for this user alone.
     pub socket: PathBuf,
     /// Address of `/metrics` and `/health`; no such port without it.
+    #[serde(deserialize_with = "ranpace_config::optional_address")]
     pub metrics: Option<SocketAddr>,
 }
 

@@ -21,7 +21,14 @@ const STARTING: Duration = Duration::from_secs(3);
 pub struct Devices {
     listening: OwnedFd,
     passing: OwnedFd,
+    /// The system looked sockets up early before this was created: see [`EARLY`].
+    looked_up_early: bool,
 }
+
+/// Whether the kernel looks for the socket of a packet before it looks for its route. It does not forward a packet whose socket it has
+/// found, so it would drop the SYN of a client that uses a port again while the proxy's socket towards it remembers the last
+/// connection (TIME-WAIT), instead of giving the SYN to the device.
+const EARLY: &str = "net/ipv4/tcp_early_demux";
 
 impl Devices {
     /// Creates both in this network namespace.
@@ -30,15 +37,31 @@ impl Devices {
     ///
     /// Another process has devices of these names, or the right to create them is missing.
     pub fn create(name: &str) -> Result<Self, ProxyError> {
-        Ok(Self {
-            listening: device(name, &rules::device_in(name))?,
-            passing: device(name, &rules::device_out(name))?,
-        })
+        let listening = device(name, &rules::device_in(name))?;
+        let passing = device(name, &rules::device_out(name))?;
+        let early = fs::read_to_string(format!("/proc/sys/{EARLY}"));
+        let early = early.map_err(ProxyError::system("read net.ipv4.tcp_early_demux"))?;
+        set(EARLY, "0")?;
+        Ok(Self { listening, passing, looked_up_early: early.trim() != "0" })
     }
 
     /// Both as another process has handed them over.
-    pub fn of([listening, passing]: [OwnedFd; 2]) -> Self {
-        Self { listening, passing }
+    pub fn of([listening, passing]: [OwnedFd; 2], looked_up_early: bool) -> Self {
+        Self { listening, passing, looked_up_early }
+    }
+
+    /// Whether the system looked sockets up early before.
+    pub fn looked_up_early(&self) -> bool {
+        self.looked_up_early
+    }
+
+    /// The system does again what it did before.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses it.
+    pub fn restore(&self) -> Result<(), ProxyError> {
+        if self.looked_up_early { set(EARLY, "1") } else { Ok(()) }
     }
 
     /// Reads a held packet and returns its length; `None` if nothing waits.

@@ -42,7 +42,16 @@ const PASSING_AT_ONCE: usize = 256;
 #[derive(Debug, Serialize, Deserialize)]
 enum Message {
     /// The proxy; with two devices if it holds SYNs, and its listeners.
-    Proxy { form: u32, name: String, number: u32, port: u16, handshake: config::Handshake, rules: String },
+    Proxy {
+        form: u32,
+        name: String,
+        number: u32,
+        port: u16,
+        handshake: config::Handshake,
+        rules: String,
+        /// The system looked sockets up early before there was a proxy.
+        early: bool,
+    },
     /// Connections whose SYNs pass, and until when.
     Passing(Vec<(Ends, u64)>),
     /// A connection whose SYN is held or was released; with the leg of the server.
@@ -128,7 +137,7 @@ impl Inheritance {
 
     fn receive(stream: OwnedFd, config: &Config) -> Result<Self, ProxyError> {
         let (first, descriptors) = receive(&stream)?;
-        let Message::Proxy { form: FORM, name, number, port, handshake, rules } = first else {
+        let Message::Proxy { form: FORM, name, number, port, handshake, rules, early } = first else {
             return Err(broken(
                 "it is of another version: use `ranpace proxy drain --wait`, and start this one then",
             ));
@@ -146,7 +155,7 @@ impl Inheritance {
             config::Handshake::AcceptFirst => None,
         };
         let mut inheritance = Self {
-            devices: devices.map(|(listening, passing)| Devices::of([listening, passing])),
+            devices: devices.map(|(listening, passing)| Devices::of([listening, passing], early)),
             listeners: descriptors.map(Socket::from).collect(),
             rules,
             handshakes: Vec::new(),
@@ -230,6 +239,7 @@ impl Estate<'_> {
             port: *port,
             handshake: *handshake,
             rules,
+            early: self.devices.is_some_and(Devices::looked_up_early),
         };
         let devices = self.devices.map(Devices::descriptors);
         let devices = devices.into_iter().flat_map(|(listening, passing)| [listening, passing]);

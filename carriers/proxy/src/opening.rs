@@ -293,7 +293,7 @@ impl Proxy {
             scale: info.receive_window_scale(),
             clamp: 0,
             clamp_due: false,
-            closed: false,
+            user_clamp: u32::MAX,
             allocation: None,
             allocated: false,
         };
@@ -322,9 +322,6 @@ impl Proxy {
             return;
         }
         self.apply_changes();
-        if self.uploads.is_closed(user_number) {
-            self.set_user_window(place);
-        }
         self.go(now, place);
     }
 }

@@ -537,9 +537,7 @@ impl Proxy {
         relay.give_up(&mut self.pipes);
         self.by_ends.remove(&relay.ends);
         self.rapid.close(now, relay.counted.flow);
-        if self.uploads.on_waiting(relay.user_number, Bytes::new(relay.counted.uploaded), Bytes::ZERO) {
-            self.close_or_reopen(relay.user_number);
-        }
+        self.uploads.on_waiting(relay.user_number, Bytes::new(relay.counted.uploaded), Bytes::ZERO);
         self.users.end(relay.user_number);
         self.metrics.connections.dec();
         Some(relay)
@@ -695,7 +693,7 @@ impl Drop for Proxy {
         // While there are rules, new connections pass, because nobody listens any more.
         let ended = self.alive.end();
         self.listeners.clear();
-        let removed = self.rules.remove();
+        let removed = self.rules.remove().and(self.devices.as_ref().map_or(Ok(()), Devices::restore));
         if let Err(error) = ended.map_err(ProxyError::system("let new connections pass")).and(removed) {
             tracing::error!(%error, "rules of the proxy are left; `ranpace proxy --clean` removes them");
         }

@@ -96,8 +96,8 @@ pub struct Counted {
     pub clamp: u32,
     /// The window towards the server has changed, and is set before the next payload is read.
     pub clamp_due: bool,
-    /// The window towards the user is closed.
-    pub closed: bool,
+    /// The last clamp towards the user, in bytes; `u32::MAX` for none.
+    pub user_clamp: u32,
     /// The last allocation towards the user: rate and window.
     pub allocation: Option<(Rate, Bytes)>,
     /// The sender towards the user has been told of an allocation.

@@ -48,6 +48,7 @@ impl Version {
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Address of the interface.
+    #[serde(deserialize_with = "ranpace_config::address")]
     pub listen: SocketAddr,
     /// The root of all addresses in answers, as subscribers reach the server; from `listen` without it.
     pub api_root: Option<Url>,
@@ -192,6 +193,7 @@ pub struct Client {
     /// `sub` (or `client_id`) of its token, or a DNS name of its certificate.
     pub id: String,
     /// Addresses of users that it may see; all without it.
+    #[serde(default, deserialize_with = "maybe_networks")]
     pub users: Option<Vec<IpNet>>,
     /// Kinds of identifiers that it may see; all without it.
     pub identifiers: Option<Vec<IdKind>>,
@@ -318,6 +320,7 @@ impl SrsranCellConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct Callbacks {
     /// Networks among the loopback, link-local and private ones (and others that no public address is in) to which callbacks may go.
+    #[serde(deserialize_with = "ranpace_config::addresses")]
     pub allow: Vec<IpNet>,
     /// PEM file of authorities for callbacks by https, beside the public ones.
     pub ca: Option<PathBuf>,
@@ -415,6 +418,10 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error
 
 fn maybe_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     time(deserializer).map(Some)
+}
+
+fn maybe_networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<IpNet>>, D::Error> {
+    ranpace_config::addresses(deserializer).map(Some)
 }
 
 /// A size with its unit.

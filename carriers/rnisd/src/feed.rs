@@ -95,6 +95,7 @@ pub struct TableConfig {
 #[serde(deny_unknown_fields)]
 pub struct DatagramsConfig {
     /// Address that they come from and that requests go to. Port 0 is any.
+    #[serde(deserialize_with = "ranpace_config::address")]
     pub listen: SocketAddr,
     /// Subscriptions at a time.
     #[serde(default = "most")]

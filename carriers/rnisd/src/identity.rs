@@ -13,7 +13,7 @@ pub fn address(id: &AssociateId) -> Option<Address> {
         IdType::UeIpv4 => AddressKind::Ipv4,
         IdType::UeIpv6 => AddressKind::Ipv6,
         IdType::NatedIp => AddressKind::Nated,
-        IdType::GtpTeid => return None,
+        IdType::GtpTeid | IdType::Reserved => return None,
     };
     Some(Address { kind, bytes: bytes(id.value.parse().ok()?) })
 }

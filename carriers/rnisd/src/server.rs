@@ -428,6 +428,8 @@ where
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
+        // Names of header fields have no case (RFC 9110, 5.1), but clients of tests look for `Location`.
+        .title_case_headers(true)
         .max_buf_size(limits.header)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();

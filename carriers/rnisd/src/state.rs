@@ -3,24 +3,22 @@
 //! Updates come in the server's numbers of cells and users ([`registry`](crate::registry)). The answers to queries are in `state/answers.rs`.
 
 mod answers;
+mod measurement_reports;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ranpace_phy::{Both, Direction};
 use ranpace_rnis::etsi::bearers::{ErabQosParameters, QosInformation, S1Event, S1UeNotified};
-use ranpace_rnis::etsi::measured::{
-    self, EutranNeighbourCellMeasInfo, MeasQuantityResultsNr, MeasRepUe, MeasTa, NRcgi, NrCellMeas,
-    NrMeasRepUe, NrNeighCellMeasInfo, ServCellMeasInfo, Trigger, TriggerNr,
-};
+use ranpace_rnis::etsi::measured::{self, MeasTa};
 use ranpace_rnis::etsi::{
     AssociateId, Ecgi, ErabReleaseInfo, HoStatus, Layer2, Layer2Window, Notification, Occurrence, TimeStamp,
 };
-use ranpace_rnis::{Averaging, Event, EventKind, Publisher, RadioHint, Technology};
+use ranpace_rnis::{Averaging, Event, EventKind, Publisher, RadioHint};
 use ranpace_units::{Span, Time};
 
 pub use self::answers::UserEntry;
 use crate::clock::TimeOfDay;
-use crate::source::{Bearer, BearerRates, Cell, Signal, Slot, Strength, Update};
+use crate::source::{Bearer, BearerRates, Cell, Slot, Update};
 use crate::viewer::Viewer;
 
 /// Class of a default bearer; TS 23.203, table 6.1.7.
@@ -476,68 +474,6 @@ impl State {
         happened.push(Happened { user, occurrence: Occurrence::of(notification) });
     }
 
-    fn on_signal(&mut self, signal: &Signal, happened: &mut Vec<Happened>) {
-        let Some(cell) = self.cell(signal.cell) else { return };
-        let ecgi = cell.cell.ecgi.clone();
-        let time_stamp = Some(self.time_stamp(signal.time));
-        let associate_id = self.ids(signal.user).to_vec();
-        let notification = match cell.cell.info.technology {
-            Technology::Lte => {
-                let neighbour = |(ecgi, of): &(Ecgi, Strength)| EutranNeighbourCellMeasInfo {
-                    ecgi: Some(ecgi.clone()),
-                    rsrp: Some(measured::rsrp(of.rsrp_dbm)),
-                    rsrp_ex: None,
-                    rsrq: Some(measured::rsrq(of.rsrq_db)),
-                    rsrq_ex: None,
-                    sinr: of.sinr_db.map(measured::sinr),
-                };
-                Notification::MeasRepUe(Box::new(MeasRepUe {
-                    ecgi,
-                    rsrp: measured::rsrp(signal.serving.rsrp_dbm),
-                    rsrq: measured::rsrq(signal.serving.rsrq_db),
-                    trigger: Trigger::Periodical,
-                    height_ue: None,
-                    rsrp_ex: None,
-                    rsrq_ex: None,
-                    sinr: signal.serving.sinr_db.map(measured::sinr),
-                    time_stamp,
-                    associate_id,
-                    carrier_aggregation_meas_info: Vec::new(),
-                    eutran_neighbour_cell_meas_info: signal.neighbours.iter().map(neighbour).collect(),
-                    new_radio_meas_info: Vec::new(),
-                    new_radio_meas_nei_info: Vec::new(),
-                }))
-            }
-            Technology::Nr { .. } | Technology::Mmwave => {
-                let neighbour = |(ecgi, of): &(Ecgi, Strength)| NrNeighCellMeasInfo {
-                    meas_quantity_results_csi_rs_cell: None,
-                    meas_quantity_results_ssb_cell: Some(nr(of)),
-                    nrcgi: Some(ecgi.cell_id.clone()),
-                    rs_index_results: None,
-                };
-                let serving = NrCellMeas {
-                    meas_quantity_results_csi_rs_cell: None,
-                    meas_quantity_results_ssb_cell: Some(nr(&signal.serving)),
-                    rs_index_results: None,
-                };
-                let nrcgi = NRcgi { nrcell_id: ecgi.cell_id, plmn: ecgi.plmn };
-                Notification::NrMeasRepUe(NrMeasRepUe {
-                    trigger_nr: TriggerNr::Periodical,
-                    time_stamp,
-                    associate_id,
-                    eutra_neigh_cell_meas_info: Vec::new(),
-                    nr_neigh_cell_meas_info: signal.neighbours.iter().map(neighbour).collect(),
-                    serv_cell_meas_info: vec![ServCellMeasInfo {
-                        n_cell: None,
-                        nrcgi: Some(nrcgi),
-                        s_cell: Some(serving),
-                    }],
-                })
-            }
-        };
-        happened.push(Happened { user: signal.user, occurrence: Occurrence::of(notification) });
-    }
-
     /// A notification of a source. `None` if nobody has its identifiers.
     fn on_notification(&mut self, notification: &Notification) -> Option<Happened> {
         let ids = notification.user()?;
@@ -588,16 +524,6 @@ pub fn hints_of(publisher: &Publisher, cell: u16) -> Vec<(u32, Both<RadioHint>)>
         Some((*user, Both { downlink: hint(Direction::Downlink)?, uplink: hint(Direction::Uplink)? }))
     };
     publisher.users(cell).iter().filter_map(hints).collect()
-}
-
-/// What was measured by SSB; TS 38.133's steps: RSRP of 1 dB from -157 dBm, RSRQ of half a dB from -43.5 dB.
-fn nr(of: &Strength) -> MeasQuantityResultsNr {
-    let steps = |value: f64, most: i32| (value.floor() as i32).clamp(0, most);
-    MeasQuantityResultsNr {
-        rsrp: Some(steps(of.rsrp_dbm + 157.0, 127)),
-        rsrq: Some(steps(2.0 * (of.rsrq_db + 43.5), 127)),
-        sinr: of.sinr_db.map(measured::sinr),
-    }
 }
 
 impl BearerState {

@@ -364,12 +364,15 @@ impl Entry {
         Bytes::from(value.to_string())
     }
 
-    /// A notification without links that is JSON already, in the form of the subscription's version.
-    fn addressed(&self, text: &str, href: &str) -> Bytes {
-        match (self.version, text.strip_suffix('}')) {
-            (Version::V221, Some(members)) => {
+    /// A notification in the form of the subscription's version; `text` is it as JSON, in V2.2.1's form without links.
+    fn addressed(&self, notification: &Notification, text: &str, href: &str) -> Bytes {
+        match (self.version, notification, text.strip_suffix('}')) {
+            (Version::V221, _, Some(members)) => {
                 let links = json!({ "subscription": { "href": href } });
                 Bytes::from(format!("{members},\"_links\":{links}}}"))
+            }
+            (Version::V211, Notification::NrMeasRepUe(report), _) => {
+                self.render(&Notification::NrMeasRepUe(report.clone().in_v2_1_1()), href)
             }
             _ => Bytes::copy_from_slice(text.as_bytes()),
         }
@@ -535,7 +538,8 @@ impl Subscriptions {
                 continue;
             }
             notified += 1;
-            dropped += u64::from(entry.queue.push(entry.addressed(text, &format!("{href}/{}", entry.id))));
+            let href = format!("{href}/{}", entry.id);
+            dropped += u64::from(entry.queue.push(entry.addressed(&seen.notification, text, &href)));
         }
         (notified, dropped)
     }

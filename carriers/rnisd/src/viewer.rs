@@ -24,7 +24,7 @@ impl Viewer {
             let networks = self.users.as_deref()?;
             let address: Option<IpAddr> = match id.id_type {
                 IdType::UeIpv4 | IdType::UeIpv6 => id.value.parse().ok(),
-                IdType::NatedIp | IdType::GtpTeid => None,
+                IdType::NatedIp | IdType::GtpTeid | IdType::Reserved => None,
             };
             Some(address.is_some_and(|address| networks.iter().any(|of| of.contains(&address))))
         };

@@ -7,7 +7,7 @@
 
 use ranpace_network::{PEP_SERVER, PepDelivery, PepResult, Seen, WatchingPep, message_delays};
 use ranpace_pep::lightweight::message::View;
-use ranpace_pep::lightweight::{Body, FlowId, Unlocated};
+use ranpace_pep::lightweight::{Body, FlowId};
 use ranpace_scenario::Scenario;
 use ranpace_tcp::{Kind, PepView, Segment};
 use ranpace_units::{Span, Time};
@@ -32,8 +32,8 @@ pub(crate) struct Peps<'a> {
 pub(crate) enum PepOutcome {
     /// The sender has applied it.
     Used,
-    /// It contradicts what was sent, so a new epoch must be requested; `impossible` if no loss of messages explains it.
-    Rejected { impossible: bool },
+    /// It contradicts what was sent; `impossible` if no loss of messages explains it. If `ask`, a new epoch is to be requested.
+    Rejected { impossible: bool, ask: bool },
     /// It does not concern this sender, or came too late.
     Ignored,
 }
@@ -112,9 +112,14 @@ impl<'a> Peps<'a> {
         self.all[pep].poll(now)
     }
 
-    /// A sender has rejected a report; see [`WatchingPep::reject`].
-    pub fn reject(&mut self, pep: usize, now: Time, delivery: &PepDelivery, impossible: bool) {
-        self.all[pep].reject(now, delivery, impossible);
+    /// A sender has found a report to be impossible.
+    pub fn reject(&mut self, pep: usize, now: Time) {
+        self.all[pep].reject(now);
+    }
+
+    /// A sender requests a new epoch.
+    pub fn ask_for_epoch(&mut self, pep: usize, now: Time, delivery: &PepDelivery) {
+        self.all[pep].ask_for_epoch(now, delivery);
     }
 }
 
@@ -133,17 +138,13 @@ fn id_of(flow: u32, connection: u32, quic: bool) -> FlowId {
 }
 
 /// Delivers a report to the sender.
-pub(crate) fn deliver_report(delivery: &PepDelivery, now: Time, ends: &mut Ends) -> PepOutcome {
-    match (ends, &delivery.report.report.view) {
-        (Ends::Tcp(sender, _), View::Tcp(_)) => match deliver_to_tcp(delivery, now, sender) {
+pub(crate) fn deliver_report(delivery: &PepDelivery, pep: usize, now: Time, ends: &mut Ends) -> PepOutcome {
+    match ends {
+        Ends::Tcp(sender, _) => match deliver_to_tcp(delivery, now, sender) {
             true => PepOutcome::Used,
-            false => PepOutcome::Rejected { impossible: true },
+            false => PepOutcome::Rejected { impossible: true, ask: false },
         },
-        (Ends::Quic(ends), View::Opaque(_)) => match ends.on_pep_report(now, &delivery.report) {
-            Ok(()) => PepOutcome::Used,
-            Err(Unlocated::GivenUp) => PepOutcome::Ignored,
-            Err(error) => PepOutcome::Rejected { impossible: error == Unlocated::Impossible },
-        },
+        Ends::Quic(ends) => ends.on_pep_report(now, pep, &delivery.report),
         _ => PepOutcome::Ignored,
     }
 }

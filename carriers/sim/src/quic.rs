@@ -8,8 +8,7 @@ use std::time::Instant;
 use ranpace_cc::{Algorithm, Pacing, PathMemory, RadioHint};
 use ranpace_network::PEP_TAG_KEY;
 use ranpace_pep::lightweight::digest::tag;
-use ranpace_pep::lightweight::message::View;
-use ranpace_pep::lightweight::{SentTags, Unlocated, Verified};
+use ranpace_pep::lightweight::{Verified, Watched, WatchedFlow};
 use ranpace_quic::{Clock, Config, PepView, Receiver, Sender};
 use ranpace_tcp::{Kind, Segment};
 use ranpace_units::{Bytes, Span, Time};
@@ -17,6 +16,8 @@ use ranpace_units::{Bytes, Span, Time};
 use ranpace_network::Direction;
 use ranpace_network::FlowCounts;
 use ranpace_network::random::mix;
+
+use crate::lightweight::PepOutcome;
 
 /// Headers of IPv4 and UDP around a datagram.
 const HEADERS: u32 = 20 + 8;
@@ -30,8 +31,8 @@ pub(crate) struct QuicEnds {
     number: u64,
     /// RTT sample of the last datagram that reached the sender.
     rtt: Option<Span>,
-    /// Tags of sent packets, if a Lightweight PEP reports on them.
-    tags: Option<Box<SentTags>>,
+    /// The sent packets, if a Lightweight PEP reports on them.
+    watched: Option<Box<WatchedFlow>>,
 }
 
 /// Inputs of a row of the series.
@@ -54,12 +55,12 @@ impl QuicEnds {
         let mut receiver = Receiver::new(config, clock, mix(seed, 2));
         sender.open(now);
         receiver.open(now);
-        Self { sender, receiver, number: 0, rtt: None, tags: None }
+        Self { sender, receiver, number: 0, rtt: None, watched: None }
     }
 
     /// Records tags of sent packets from now on, as a PEP will compute them.
     pub fn remember_tags(&mut self) {
-        self.tags = Some(Box::default());
+        self.watched = Some(Box::default());
         self.sender.track_handover();
     }
 
@@ -68,13 +69,15 @@ impl QuicEnds {
         self.sender.handed_over()
     }
 
-    /// A PEP's report of the packets that passed it. On an error nothing changes.
-    pub fn on_pep_report(&mut self, now: Time, verified: &Verified) -> Result<(), Unlocated> {
-        let report = &verified.report;
-        let (Some(tags), View::Opaque(view)) = (&mut self.tags, &report.view) else {
-            return Err(Unlocated::GivenUp);
+    /// PEP number `pep` reports on the packets that passed it.
+    pub fn on_pep_report(&mut self, now: Time, pep: usize, verified: &Verified) -> PepOutcome {
+        let Some(watched) = &mut self.watched else { return PepOutcome::Ignored };
+        let located = match watched.on_report(now, pep, verified) {
+            Watched::Located(located) => located,
+            Watched::Ignored => return PepOutcome::Ignored,
+            Watched::Uninterpretable { impossible, ask } => return PepOutcome::Rejected { impossible, ask },
         };
-        let located = tags.locate(report.epoch, report.packets, view)?;
+        let report = &verified.report;
         let view = PepView {
             seen: &located.seen,
             missing: &located.missing,
@@ -84,7 +87,7 @@ impl QuicEnds {
             new_epoch: located.new_epoch,
         };
         self.sender.on_pep_view(now, &view);
-        Ok(())
+        PepOutcome::Used
     }
 
     pub fn write(&mut self, bytes: Bytes) {
@@ -127,9 +130,9 @@ impl QuicEnds {
         let (kind, ect, data) = match direction {
             Direction::Forward => match self.sender.poll_transmit(now, content) {
                 Some(departure) => {
-                    if let Some(tags) = &mut self.tags {
+                    if let Some(watched) = &mut self.watched {
                         let tag = tag(&PEP_TAG_KEY, content, content.len() as u32);
-                        tags.on_sent(now, departure.number, tag);
+                        watched.on_sent(now, departure.number, tag);
                     }
                     (Kind::Datagram, departure.ect, departure.data)
                 }

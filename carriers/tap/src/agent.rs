@@ -1,11 +1,15 @@
 //! The server's end of the channel on a UDP socket: one `ranpace_pep::lightweight::Agent` for each PEP. It subscribes, and returns what
-//! genuine messages say of the connections that it was given.
+//! genuine messages say of the connections that it was given. [`crate::quic`] interprets them for QUIC.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read as _};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use ranpace_pep::lightweight::digest::tag;
 use ranpace_pep::lightweight::message::{LARGEST, Subscribe};
 use ranpace_pep::lightweight::{Agent, AgentStats, FlowId, Refusal, Verified};
 use ranpace_units::{Span, Time};
@@ -92,8 +96,10 @@ pub struct Counted {
 pub struct Agents {
     socket: UdpSocket,
     peps: Vec<(SocketAddr, Agent)>,
+    /// Of the tags of encrypted packets. All PEPs have the same, so that a packet is hashed once.
+    tag_key: [u8; 16],
     /// Connections by their numbers.
-    connections: HashMap<u32, (FlowId, SocketAddr, SocketAddr)>,
+    connections: HashMap<u32, (SocketAddr, SocketAddr)>,
     numbers: HashMap<FlowId, u32>,
     next: u32,
     strangers: HashSet<u64>,
@@ -109,21 +115,22 @@ impl Agents {
     /// If the address is in use, or a secret cannot be read.
     pub fn open(config: &AgentConfig) -> Result<Self, AgentError> {
         let address = config.listen;
-        let socket = UdpSocket::bind(address).map_err(|error| AgentError::Listen { address, error })?;
+        let listen = |error| AgentError::Listen { address, error };
+        let socket = UdpSocket::bind(address).map_err(listen)?;
+        socket.set_nonblocking(true).map_err(listen)?;
         let first_sequence = clock::first_sequence();
+        let tag_key = random()?;
         let mut peps = Vec::new();
         for pep in &config.pep {
             let secret = read_secret(&pep.secret).map_err(AgentError::Secret)?;
-            let (flow_key, tag_key) = (random()?, random()?);
-            let wanted = Subscribe { lifetime: LIFETIME, ..Subscribe::new(flow_key, tag_key) };
-            peps.push((
-                pep.address,
-                Agent::new(&secret, pep.id, pep.key, wanted).starting_at(first_sequence),
-            ));
+            let wanted = Subscribe { lifetime: LIFETIME, ..Subscribe::new(random()?, tag_key) };
+            let address = SocketAddr::new(pep.address.ip().to_canonical(), pep.address.port());
+            peps.push((address, Agent::new(&secret, pep.id, pep.key, wanted).starting_at(first_sequence)));
         }
         Ok(Self {
             socket,
             peps,
+            tag_key,
             connections: HashMap::new(),
             numbers: HashMap::new(),
             next: 0,
@@ -157,20 +164,87 @@ impl Agents {
         let mut gone: HashSet<FlowId> = self.numbers.keys().copied().collect();
         for (local, remote) in connections {
             let id = FlowId::new(local, remote, TCP);
-            if gone.remove(&id) || self.numbers.contains_key(&id) {
-                continue;
+            if !gone.remove(&id) {
+                self.add(id, local, remote);
             }
-            let number = self.next;
-            self.next = self.next.wrapping_add(1);
-            self.numbers.insert(id, number);
-            self.connections.insert(number, (id, local, remote));
-            self.peps.iter_mut().for_each(|(_, agent)| agent.register(id, number));
         }
         for id in gone {
-            if let Some(number) = self.numbers.remove(&id) {
-                self.connections.remove(&number);
+            self.remove(&id);
+        }
+    }
+
+    /// Adds a connection, unless it is known; the number that reports on it have.
+    pub(crate) fn add(&mut self, id: FlowId, local: SocketAddr, remote: SocketAddr) -> u32 {
+        if let Some(number) = self.numbers.get(&id) {
+            return *number;
+        }
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.numbers.insert(id, number);
+        self.connections.insert(number, (local, remote));
+        self.peps.iter_mut().for_each(|(_, agent)| agent.register(id, number));
+        number
+    }
+
+    /// A connection is over.
+    pub(crate) fn remove(&mut self, id: &FlowId) {
+        if let Some(number) = self.numbers.remove(id) {
+            self.connections.remove(&number);
+        }
+        self.peps.iter_mut().for_each(|(_, agent)| agent.release(id));
+    }
+
+    /// The tag of a datagram, as the PEPs compute it.
+    pub(crate) fn tag(&self, datagram: &[u8]) -> u32 {
+        tag(&self.tag_key, datagram, datagram.len() as u32)
+    }
+
+    /// Requests a new epoch of a connection from a PEP. A request that is lost is repeated by whoever still needs it.
+    pub(crate) fn ask_for_epoch(&mut self, pep: usize, id: &FlowId) {
+        if let Some((address, agent)) = self.peps.get_mut(pep)
+            && let Some(message) = agent.resync(id)
+        {
+            let _ = self.socket.send_to(message.as_slice(), *address);
+        }
+    }
+
+    /// When [`Self::ask`] has something to do.
+    pub fn next_deadline(&self) -> Time {
+        self.peps.iter().map(|(_, agent)| agent.next_deadline()).min().unwrap_or(Time::MAX)
+    }
+
+    /// Asks those PEPs for reports that are due to be asked. Returns the first one that cannot be reached; call again for the others.
+    pub fn ask(&mut self, now: Time) -> Option<Heard> {
+        for (address, agent) in &mut self.peps {
+            while let Some(message) = agent.poll(now) {
+                if let Err(error) = self.socket.send_to(message.as_slice(), *address) {
+                    return Some(Heard::Unreachable { address: *address, error: error.kind() });
+                }
             }
-            self.peps.iter_mut().for_each(|(_, agent)| agent.release(&id));
+        }
+        None
+    }
+
+    /// A datagram that has come; `None` if none waits.
+    ///
+    /// # Errors
+    ///
+    /// If the socket fails.
+    pub fn receive(&mut self) -> io::Result<Option<Heard>> {
+        // One more than the longest message: longer ones are refused.
+        let mut buffer = [0; LARGEST + 1];
+        loop {
+            match self.socket.recv_from(&mut buffer) {
+                Ok((length, from)) => {
+                    return Ok(Some(self.on_datagram(clock::now(), from, &mut buffer[..length])));
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(None),
+                    // A PEP that is gone (ICMP), once for each message to it.
+                    io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted => {}
+                    _ => return Err(error),
+                },
+            }
         }
     }
 
@@ -181,27 +255,17 @@ impl Agents {
     /// If the socket fails.
     pub fn hear(&mut self, longest: Duration) -> io::Result<Option<Heard>> {
         let now = clock::now();
-        let mut due = now + Span::from_nanos(longest.as_nanos() as u64);
-        for (address, agent) in &mut self.peps {
-            while let Some(message) = agent.poll(now) {
-                if let Err(error) = self.socket.send_to(message.as_slice(), *address) {
-                    return Ok(Some(Heard::Unreachable { address: *address, error: error.kind() }));
-                }
-            }
-            due = due.min(agent.next_deadline());
+        if let Some(unreachable) = self.ask(now) {
+            return Ok(Some(unreachable));
         }
-        let wait = Duration::from_nanos(due.since(now).as_nanos()).max(Duration::from_micros(1));
-        self.socket.set_read_timeout(Some(wait))?;
-        // One more than the longest message: longer ones are refused.
-        let mut buffer = [0; LARGEST + 1];
-        match self.socket.recv_from(&mut buffer) {
-            Ok((length, from)) => Ok(Some(self.on_datagram(clock::now(), from, &mut buffer[..length]))),
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(None),
-                // A PEP that is gone (ICMP).
-                io::ErrorKind::ConnectionRefused => Ok(None),
-                _ => Err(error),
-            },
+        if let Some(heard) = self.receive()? {
+            return Ok(Some(heard));
+        }
+        let wait = Duration::from_nanos(self.next_deadline().since(now).as_nanos()).min(longest);
+        let mut readable = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut readable, Some(TimeSpec::from_duration(wait)), None) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => self.receive(),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -213,7 +277,7 @@ impl Agents {
         };
         match self.peps[pep].1.on_datagram(now, datagram) {
             Ok(report) => match self.connections.get(&report.flow) {
-                Some(&(_, local, remote)) => {
+                Some(&(local, remote)) => {
                     self.counted.verified += 1;
                     Heard::Report { pep, local, remote, report }
                 }
@@ -245,6 +309,13 @@ impl Agents {
         if let Some((_, agent)) = self.peps.get_mut(pep) {
             agent.reject(clock::now());
         }
+    }
+}
+
+impl AsFd for Agents {
+    /// The socket: readable when [`Agents::receive`] has something.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

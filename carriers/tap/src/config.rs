@@ -2,11 +2,13 @@
 //! the file, the line and the key. All faults are told at once.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::fs::File;
+use std::io::Read as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use ranpace_config::{ConfigError, Configuration, Inconsistency, Log};
+use ranpace_config::{ConfigError, Configuration, Faults, Inconsistency, Log};
 use ranpace_units::Span;
 use serde::Deserialize;
 
@@ -14,6 +16,8 @@ use serde::Deserialize;
 pub const PORT: u16 = 49_460;
 /// Fewest bytes of a secret: those of the AES-128 keys that are derived from it. Ours.
 const LEAST_SECRET: usize = 16;
+/// Most bytes of its file. Ours.
+const MOST_SECRET: u64 = 4_096;
 /// Most servers: the room of `servers` in `bpf/tap.bpf.c`.
 const MOST_SERVERS: usize = 1_024;
 /// Most flows: a gigabyte of them. Ours.
@@ -32,7 +36,7 @@ pub struct PepConfig {
     /// Number of the PEP, as its servers' agents know it.
     pub id: u32,
     /// Where servers reach it, and from where it reports.
-    #[serde(default = "everywhere")]
+    #[serde(default = "everywhere", deserialize_with = "ranpace_config::address")]
     pub listen: SocketAddr,
     /// Most flows that it tracks; beyond, the one with the longest silence is forgotten.
     #[serde(default = "flows")]
@@ -44,6 +48,7 @@ pub struct PepConfig {
     #[serde(default)]
     pub offers: bool,
     /// Address of its metrics; without it there are none.
+    #[serde(default, deserialize_with = "ranpace_config::optional_address")]
     pub metrics: Option<SocketAddr>,
     /// Servers that may subscribe; at least one.
     #[serde(default)]
@@ -58,6 +63,7 @@ pub struct PepConfig {
 #[serde(deny_unknown_fields)]
 pub struct ServerConfig {
     /// Address that its packets come from, and its agent's messages too.
+    #[serde(deserialize_with = "ranpace_config::address")]
     pub address: IpAddr,
     /// UDP port of its agent.
     #[serde(default = "port")]
@@ -73,7 +79,7 @@ pub struct ServerConfig {
 #[serde(deny_unknown_fields)]
 pub struct AgentConfig {
     /// Where reports come in.
-    #[serde(default = "everywhere")]
+    #[serde(default = "everywhere", deserialize_with = "ranpace_config::address")]
     pub listen: SocketAddr,
     /// PEPs that it subscribes to; at least one.
     #[serde(default)]
@@ -85,6 +91,7 @@ pub struct AgentConfig {
 #[serde(deny_unknown_fields)]
 pub struct PepOfAgent {
     /// Its address and port.
+    #[serde(deserialize_with = "ranpace_config::address")]
     pub address: SocketAddr,
     /// Its number.
     pub id: u32,
@@ -119,6 +126,15 @@ impl PepConfig {
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         ranpace_config::read(file)
     }
+
+    /// Parses the text of a file; `name` is the file's in errors.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong in it.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Faults> {
+        ranpace_config::parse(name, text)
+    }
 }
 
 impl Configuration for PepConfig {
@@ -141,6 +157,12 @@ impl Configuration for PepConfig {
                     format!("there is no device {device:?} in this network namespace; `ip link` lists them");
                 found.push(Inconsistency::at("devices", reason));
             }
+            if let Some(below) = self.devices.iter().find(|below| is_above(device, below)) {
+                let reason = format!(
+                    "packets that come in at {below:?} come in at {device:?} again, and would be counted twice; name one of them"
+                );
+                found.push(Inconsistency::at("devices", reason));
+            }
         }
         if self.server.is_empty() || self.server.len() > MOST_SERVERS {
             let reason =
@@ -161,10 +183,10 @@ impl Configuration for PepConfig {
         let (mut addresses, mut keys) = (HashSet::new(), HashSet::new());
         for (number, ServerConfig { address, port, key, secret }) in self.server.iter().enumerate() {
             let mut add = |key, reason| found.push(Inconsistency::in_entry(key, number, reason));
-            // A socket for IPv6 sends to IPv4 too, but not the other way round.
-            if address.to_canonical().is_ipv6() && self.listen.is_ipv4() {
+            if !reaches(self.listen.ip(), *address) {
                 let reason = format!(
-                    "{address} cannot be reached from `listen`, {}; listen at [::]:{PORT}",
+                    "{address} cannot be reached from `listen`, {}; listen at 0.0.0.0:{PORT} for servers with IPv4 addresses, and at \
+                     [::]:{PORT} for all",
                     self.listen
                 );
                 add("server.address", reason);
@@ -198,6 +220,15 @@ impl AgentConfig {
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         ranpace_config::read(file)
     }
+
+    /// As [`PepConfig::parse`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Faults> {
+        ranpace_config::parse(name, text)
+    }
 }
 
 impl Configuration for AgentConfig {
@@ -223,8 +254,12 @@ impl Configuration for AgentConfig {
                 let reason = format!("{key} of PEP {id} is there twice; give {address} another number");
                 add("pep.key", reason);
             }
-            if address.is_ipv4() != self.listen.is_ipv4() {
-                let reason = format!("{address} cannot be reached from `listen`, {}", self.listen);
+            if !reaches(self.listen.ip(), address.ip()) {
+                let reason = format!(
+                    "{address} cannot be reached from `listen`, {}; listen at 0.0.0.0:{PORT} for PEPs with IPv4 addresses, and at \
+                     [::]:{PORT} for all",
+                    self.listen
+                );
                 add("pep.address", reason);
             }
             if let Err(reason) = read_secret(secret) {
@@ -235,24 +270,43 @@ impl Configuration for AgentConfig {
     }
 }
 
+/// Whether a socket at `own` sends to `other`: one at the unspecified address of IPv6 sends to IPv4 too.
+fn reaches(own: IpAddr, other: IpAddr) -> bool {
+    own == IpAddr::V6(Ipv6Addr::UNSPECIFIED) || own.to_canonical().is_ipv4() == other.to_canonical().is_ipv4()
+}
+
+/// Whether `device` stands above another one: a VLAN, a bridge or a bond of it, whose packets come in at both.
+fn is_above(device: &str, below: &str) -> bool {
+    // A name with a path in it is none.
+    !device.contains('/')
+        && !below.contains('/')
+        && Path::new("/sys/class/net").join(device).join(format!("lower_{below}")).exists()
+}
+
 /// Reads the secret of a file: all of it but blanks at its ends.
 ///
 /// # Errors
 ///
-/// If it cannot be read, others can read it, or it is too short.
-pub fn read_secret(file: &Path) -> Result<Vec<u8>, String> {
-    let name = file.display();
+/// If it cannot be read, others can read it, or it is too short or too long.
+pub fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
+    let name = path.display();
     let unreadable = |error: std::io::Error| format!("{name}: {error}");
-    let mode = std::fs::metadata(file).map_err(unreadable)?.permissions().mode();
-    if mode & 0o007 != 0 {
+    let about = std::fs::metadata(path).map_err(unreadable)?;
+    // A named pipe would have to be waited for.
+    if !about.is_file() {
+        return Err(format!("{name} is no file"));
+    }
+    if about.permissions().mode() & 0o007 != 0 {
         return Err(format!("{name} is open to everybody on this host; chmod 600 {name}"));
     }
-    let content = std::fs::read(file).map_err(unreadable)?;
+    let mut content = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MOST_SECRET + 1).read_to_end(&mut content).map_err(unreadable)?;
     let secret = content.trim_ascii();
-    if secret.len() < LEAST_SECRET {
+    if secret.len() < LEAST_SECRET || content.len() as u64 > MOST_SECRET {
         return Err(format!(
-            "{name} has {} bytes, expected at least {LEAST_SECRET}; openssl rand -hex 32 > {name}",
-            secret.len()
+            "{name} has {} bytes, expected {LEAST_SECRET} to {MOST_SECRET}; openssl rand -hex 32 > {name}",
+            if content.len() as u64 > MOST_SECRET { about.len() } else { secret.len() as u64 }
         ));
     }
     Ok(secret.to_vec())
@@ -309,7 +363,7 @@ mod tests {
             "pep.toml, line 10: `server.address`: 192.0.2.1 is there twice",
             "pep.toml, line 11: `server.key`: 1 is there twice",
             "pep.toml, line 12: `server.secret`: ",
-            "has 3 bytes, expected at least 16",
+            "has 3 bytes, expected 16 to 4096",
         ] {
             assert!(told.contains(expected), "{expected}: {told}");
         }
@@ -319,7 +373,7 @@ mod tests {
             "{told}"
         );
         let told = pep("devices = [\"lo\"]").unwrap_err().to_string();
-        assert!(told.ends_with("pep.toml: missing field `id`"), "{told}");
+        assert!(told.ends_with("pep.toml: missing key `id`"), "{told}");
         let text = "devices = [\"lo\", \"lo\"]\nid = 7\nlisten = \"0.0.0.0:0\"\n[[server]]\naddress = \"2001:db8::1\"\nport = 0\n\
                     key = 1\nsecret = \"good\"";
         let told = pep(text).unwrap_err().to_string();
@@ -339,7 +393,21 @@ mod tests {
         let file = folder.path().join("agent.toml");
         fs::write(&file, "pep = []").unwrap();
         assert!(AgentConfig::read(&file).unwrap_err().to_string().contains("[[pep]]"));
-        fs::write(&file, "[[pep]]\naddress = \"[::1]:1\"\nid = 1\nkey = 1\nsecret = \"good\"").unwrap();
-        assert!(AgentConfig::read(&file).unwrap_err().to_string().contains("cannot be reached"));
+        for (listen, pep, is_reached) in [
+            ("0.0.0.0:1", "192.0.2.1:1", true),
+            ("0.0.0.0:1", "[2001:db8::1]:1", false),
+            ("[::]:1", "192.0.2.1:1", true),
+            ("[::]:1", "[2001:db8::1]:1", true),
+            ("[::1]:1", "192.0.2.1:1", false),
+            ("127.0.0.1:1", "[::ffff:192.0.2.1]:1", true),
+        ] {
+            let key = "id = 1\nkey = 1\nsecret = \"good\"";
+            fs::write(&file, format!("listen = \"{listen}\"\n[[pep]]\naddress = \"{pep}\"\n{key}")).unwrap();
+            let told = AgentConfig::read(&file).err().map(|error| error.to_string());
+            assert_eq!(told.is_none(), is_reached, "{listen} {pep}: {told:?}");
+            assert!(
+                told.is_none_or(|told| told.contains("line 3: `pep.address`") && told.contains("[::]:49460"))
+            );
+        }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! * [`config`]: the files of both, with all their faults at once.
 //! * [`packet`]: what a copy of a packet says.
-//! * [`agent`]: the server's end: it subscribes, and returns what genuine messages say.
+//! * [`agent`]: the server's end: it subscribes, and returns what genuine messages say; [`quic`]: the same for a QUIC server, by packets.
 //! * `tap`, `daemon` (with the feature `bpf`): copies of the packets that pass devices of this host, and the PEP that counts them.
 //! * [`metrics`]: what the PEP counts, for Prometheus.
 #![forbid(unsafe_code)]
@@ -18,5 +18,6 @@ pub mod config;
 pub mod daemon;
 pub mod metrics;
 pub mod packet;
+pub mod quic;
 #[cfg(feature = "bpf")]
 pub mod tap;

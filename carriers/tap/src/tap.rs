@@ -42,7 +42,7 @@ sockopt_impl!(
 #[non_exhaustive]
 pub enum TapError {
     /// A right is missing.
-    #[error("{what}: not permitted; it needs root, or CAP_NET_RAW and CAP_BPF")]
+    #[error("{what}: not permitted; it needs root, or CAP_NET_RAW, CAP_BPF and CAP_PERFMON")]
     NotPermitted {
         /// What was tried.
         what: String,

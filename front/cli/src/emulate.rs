@@ -11,8 +11,9 @@ use ranpace_emulator::{
     Captured, Delivery, EmulationError, NamespaceError, Outcome, Plan, Program, Timeliness, Topology, Views,
     Workloads,
 };
-use ranpace_lab::{Job, RunSummary, Store, peps, proxies, radio, table};
+use ranpace_lab::{Job, RunSummary, Store, peps, proxies, radio, read_run, table};
 use ranpace_scenario::Scenario;
+use ranpace_sim::RunResult;
 use ranpace_units::{Span, Time};
 use serde::Serialize;
 
@@ -37,6 +38,7 @@ const SNAPSHOTS: usize = 2;
     ranpace emulate cell.toml --shell phone\n  \
     ranpace emulate drive.toml --hosts-only --for 10min      enter them by `ip netns exec`\n  \
     ranpace emulate cell.toml --real-proxy      `ranpace proxy` and `ranpace pep` in place of modelled ones\n  \
+    ranpace emulate cell.toml --real-proxy --against results/plain.emulated/1      both in one report\n  \
     ranpace emulate --clean                     remove what killed emulations left\n\n\
     Needs root, or a kernel that allows unprivileged user namespaces. Results are those of\n\
     `ranpace run`, in a new folder each time; emulation.json says whether the machine kept up.\n\
@@ -105,6 +107,9 @@ pub struct Emulate {
     /// whose kernels forward packets. Flows may have the controls of `ranpace kernel`
     #[arg(long)]
     real_proxy: bool,
+    /// Results of an earlier emulation, the folder that it named: the table and the report show them beside this one's; can be repeated
+    #[arg(long, value_name = "FOLDER")]
+    against: Vec<PathBuf>,
     /// Draw rate, delay and queue of each link in the terminal; the output of programs goes to programs.log beside the report
     #[arg(long, conflicts_with = "shell")]
     live: bool,
@@ -231,6 +236,7 @@ impl Emulate {
         if self.rnis.is_some() && job.scenario.cells.is_empty() {
             return Err(Failure::asked("--rnis publishes cells, and the scenario has none: add a [[cell]]"));
         }
+        let earlier = self.earlier()?;
         let mut plan = self.plan(&job.scenario)?;
         // With daemons, controls are loaded before that is known.
         let workloads = plan.workloads.as_ref().filter(|_| daemons.is_none());
@@ -283,7 +289,22 @@ impl Emulate {
             common::say(&format!("note: --live could not draw: {error}"));
         }
         let outcome = outcome.inspect_err(|_| store.remove_if_empty());
-        self.tell(&job, &store, outcome?)
+        self.tell(&job, &store, &earlier, outcome?)
+    }
+
+    /// The earlier emulations to compare with, by the ends of their folders' names: `plain.emulated/1`.
+    fn earlier(&self) -> Result<Vec<(String, RunResult)>, Failure> {
+        let read = |folder: &PathBuf| {
+            let run = read_run(folder)?.ok_or_else(|| {
+                let folder = folder.display();
+                Failure::asked(format!(
+                    "{folder} has no results of this version: expected the folder that an emulation named, such as results/drive.emulated/1"
+                ))
+            })?;
+            let parts: Vec<_> = folder.iter().map(|part| part.to_string_lossy()).collect();
+            Ok((parts[parts.len().saturating_sub(2)..].join("/"), run))
+        };
+        self.against.iter().map(read).collect()
     }
 
     /// The programs to start, and when the emulation ends.
@@ -334,16 +355,37 @@ impl Emulate {
     }
 
     /// Writes the results and says how it was.
-    fn tell(&self, job: &Job, store: &Store, outcome: Outcome) -> Result<(), Failure> {
+    fn tell(
+        &self,
+        job: &Job,
+        store: &Store,
+        earlier: &[(String, RunResult)],
+        outcome: Outcome,
+    ) -> Result<(), Failure> {
         let Outcome { result, timeliness, code, interrupted, captured, notes } = outcome;
         notes.iter().for_each(|note| common::say(&format!("note: {note}")));
         // Not to be taken for what was played in virtual time.
         let mut origin = job.origin();
         origin.version += " emulated";
         let folder = store.save_here(&origin, &result)?;
-        let rows = rows(&result);
+        // Runs have labels where there are several.
+        let label = if earlier.is_empty() { "" } else { job.scenario.name.as_str() };
+        let runs: Vec<(&str, &RunResult)> =
+            earlier.iter().map(|(label, run)| (label.as_str(), run)).chain([(label, &result)]).collect();
+        let labelled = |(label, run): &(&str, &RunResult)| {
+            let mut rows = rows(run);
+            if !label.is_empty() {
+                rows.iter_mut().for_each(|row| row.cc = format!("{label}: {}", row.cc));
+            }
+            rows
+        };
+        let rows: Vec<_> = runs.iter().flat_map(labelled).collect();
         let title = format!("{}, in real time", job.scenario.name);
-        let report = report(title, job, &result, &rows, timeliness.invalid().into_iter().collect());
+        let mut report = report(title, job, &result, &rows, timeliness.invalid().into_iter().collect());
+        for group in &mut report.groups {
+            let before = earlier.iter().map(|(label, run)| (label.clone(), vec![run]));
+            group.runs.splice(0..0, before);
+        }
         let emulation = EmulationSummary::of(&timeliness, code);
         let json = serde_json::to_string_pretty(&emulation).map_err(Failure::ours)?;
         store.write("emulation.json", json.as_bytes())?;
@@ -358,7 +400,6 @@ impl Emulate {
             output::json(&Both { summary: RunSummary::of(&origin, &result), emulation })?;
         } else if !rows.is_empty() {
             common::say(&table::comparison(&rows).to_string());
-            let runs = [("", &result)];
             let tables = [proxies::tables(&runs), peps::tables(&runs), radio::tables(&runs)];
             tables.iter().flatten().for_each(|tables| common::say(tables));
         }

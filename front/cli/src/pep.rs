@@ -20,7 +20,7 @@ use crate::failure::Failure;
     ranpace pep --config /etc/ranpace/pep.toml\n  \
     ranpace pep check --agent /etc/ranpace/agent.toml             the file of a server\n\n\
     docs/lightweight-pep.md lists all keys of both files, and has a unit for systemd.\n\
-    It needs root, or CAP_NET_RAW and CAP_BPF.\n\
+    It needs root, or CAP_NET_RAW, CAP_BPF and CAP_PERFMON.\n\
     Exit status: 0 stopped by Ctrl-C or SIGTERM, 2 a fault in the configuration, 1 anything else, such as a port in use.")]
 pub struct Pep {
     #[cfg(feature = "kernel")]

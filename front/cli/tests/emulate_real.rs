@@ -155,3 +155,76 @@ fn real_pep_is_heard_by_the_kernels_mdcc() {
     assert!(summary["flows"][0]["cc"].as_str().unwrap().contains("mdcc"), "{summary}");
     assert!(summary["flows"][0]["delivered_bytes"].as_u64().unwrap() > 2_000_000, "{summary}");
 }
+
+/// A page with twelve pictures of 30 kB, which says how long it took to load.
+const PAGE: &str = "<!doctype html><title>a page</title><p id=word>not loaded</p><script>
+    addEventListener('load', () => {
+        const shown = [...document.images].filter(image => image.naturalWidth === 100).length;
+        document.getElementById('word').textContent = `${shown} pictures in ${Math.round(performance.now())} ms`;
+    });
+    for (let number = 0; number < 12; number++) {
+        document.write(`<img src=picture.bmp?${number}>`);
+    }
+</script>";
+
+/// 100 by 100 pixels of 24 bits.
+fn picture() -> Vec<u8> {
+    const SIDE: u32 = 100;
+    let size = 54 + SIDE * SIDE * 3;
+    let mut file = b"BM".to_vec();
+    for word in [size, 0, 54, 40, SIDE, SIDE, 1 | 24 << 16, 0, 0, 0, 0, 0, 0] {
+        file.extend(word.to_le_bytes());
+    }
+    file.resize(size as usize, 90);
+    file
+}
+
+#[test]
+fn chromium_loads_a_page_beside_a_download_through_the_real_proxy_and_without_and_a_report_has_both() {
+    let Some(_turn) = rights() else { return };
+    let Some(browser) = program(&["chromium", "chromium-browser", "google-chrome"]) else { return };
+    if ["nft", "python3"].iter().any(|name| program(&[name]).is_none()) {
+        return;
+    }
+    let folder = folder_with(&SCENARIO.replace("duration = \"8s\"", "duration = \"60s\""));
+    let write = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content).unwrap();
+    write("page.html", PAGE.as_bytes());
+    write("picture.bmp", &picture());
+    let plain = fs::read_to_string(folder.path().join("scenario.toml")).unwrap();
+    write("split.toml", format!("{plain}{PROXY}").as_bytes());
+    // Chromium sends nothing of its own over the network. The download has begun when it starts.
+    let script = format!(
+        "sleep 3; exec timeout 60 {} --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run \
+         --disable-background-networking --disable-component-update --disable-sync --user-data-dir=$PWD/$0 \
+         --dump-dom http://server/page.html > $0.dom 2> $0.said",
+        browser.display()
+    );
+    let serve = "server=python3 -m http.server 80 > served 2>&1";
+    let mut proxied = Vec::new();
+    for (case, more) in
+        [("scenario", &[][..]), ("split", &["--real-proxy", "--against", "results/scenario.emulated/1"])]
+    {
+        let file = format!("{case}.toml");
+        let arguments = [
+            &[file.as_str(), "--workloads", "--json", "--also", serve],
+            more,
+            &["--", "sh", "-c", &script, case],
+        ];
+        let (code, out, error) = output(folder.path(), &arguments.concat());
+        let read =
+            |name: &str| fs::read_to_string(folder.path().join(format!("{case}.{name}"))).unwrap_or_default();
+        assert!(matches!(code, Some(0 | 99)), "{case} {code:?}: {error}{}", read("said"));
+        let dom = read("dom");
+        assert!(dom.contains("12 pictures in "), "{case}: {dom}{}", read("said"));
+        let parsed: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{error}"));
+        let flow = &parsed["summary"]["flows"][0];
+        assert!(flow["delivered_bytes"].as_u64().unwrap() > 1_000_000, "{case}: {flow}");
+        proxied.push(flow["split"]["connections"].as_u64());
+    }
+    assert_eq!(proxied, [None, Some(1)], "what the proxy split");
+    let report = fs::read_to_string(folder.path().join("results/split.emulated/1/report.html")).unwrap();
+    assert!(report.contains("scenario.emulated/1: download") && report.contains("split: download"));
+    let folder_of_nothing = ["scenario.toml", "--against", "results"];
+    let (code, _, error) = output(folder.path(), &folder_of_nothing);
+    assert!(code == Some(2) && error.contains("expected the folder that an emulation named"), "{error}");
+}

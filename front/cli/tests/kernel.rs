@@ -37,7 +37,9 @@ mod built {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
 
-    use super::emulation::{NOBODY, folder_of_nobody, folder_with, output, program, rights, until};
+    use super::emulation::{
+        NOBODY, folder_of_nobody, folder_with, output, program, rights, side_by_side, until,
+    };
     use super::kernel;
 
     /// 20 Mbit/s, 10 ms each way, 400 ms of buffer.
@@ -59,26 +61,15 @@ to = "phone"
 cc = "cubic"
 "#;
 
-    /// The figures of a download.
+    /// The figures of a transfer.
     #[derive(Debug)]
-    struct Download {
+    struct Figures {
         /// Mbit/s.
         goodput: f64,
         /// 95th percentile of the RTT, seconds.
         rtt: f64,
         /// The kernel's name of its control.
         control: String,
-    }
-
-    /// Six seconds of iperf3 from the server to the phone; `server` and `phone` are put before the program of each, `also` is run
-    /// behind the server meanwhile.
-    fn download(server: &str, phone: &str, also: &str) -> Download {
-        download_in(SCENARIO, (server, phone), also, 6)
-    }
-
-    /// The same over another network, for so many seconds. Radio information goes to the named pipe `hints`.
-    fn download_in(scenario: &str, prefixes: (&str, &str), also: &str, seconds: u32) -> Download {
-        transfer(scenario, prefixes, also, seconds, Way::Down)
     }
 
     /// The direction of a transfer.
@@ -88,63 +79,80 @@ cc = "cubic"
         Up,
     }
 
-    fn transfer(
-        scenario: &str,
-        (server, phone): (&str, &str),
-        also: &str,
+    /// A transfer by iperf3 over an emulated network. Radio information goes to the named pipe `hints`.
+    #[derive(Clone, Copy)]
+    struct Transfer<'a> {
+        scenario: &'a str,
+        /// What is put before the program of each end.
+        server: &'a str,
+        phone: &'a str,
+        /// Are run behind the server before it begins, and meanwhile.
+        before: &'a str,
+        also: &'a str,
         seconds: u32,
         way: Way,
-    ) -> Download {
-        let (reverse, sender, sender_prefix) =
-            if way == Way::Down { (" -R", "server:5201", server) } else { ("", "phone:", phone) };
-        let folder = folder_with(scenario);
-        for pipe in ["hints", "relay"] {
-            nix::unistd::mkfifo(&folder.path().join(pipe), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    }
+
+    /// Six seconds of download over [`SCENARIO`], without any control of ours.
+    const DOWNLOAD: Transfer<'static> = Transfer {
+        scenario: SCENARIO,
+        server: "",
+        phone: "",
+        before: ":",
+        also: ":",
+        seconds: 6,
+        way: Way::Down,
+    };
+
+    /// Behind the server: ends when iperf3 listens there.
+    const LISTENS: &str = "until ss -Hltn 'sport = :5201' | grep -q .; do sleep 0.05; done; touch ready";
+    /// Waits for the end of [`LISTENS`].
+    const READY: &str = "while [ ! -e ready ]; do sleep 0.05; done";
+
+    impl Transfer<'_> {
+        fn play(self) -> Figures {
+            let (reverse, sender, prefix) = match self.way {
+                Way::Down => (" -R", "server:5201", self.server),
+                Way::Up => ("", "phone:", self.phone),
+            };
+            let folder = folder_with(self.scenario);
+            for pipe in ["hints", "relay"] {
+                nix::unistd::mkfifo(&folder.path().join(pipe), nix::sys::stat::Mode::S_IRWXU).unwrap();
+            }
+            let with = |text: &str| text.replace("ranpace", env!("CARGO_BIN_EXE_ranpace"));
+            let serve = format!("server={} iperf3 -s >/dev/null 2>&1", with(self.server));
+            // What iperf3 asks for would win over the control of `exec`.
+            let control = if prefix.is_empty() { " -C cubic" } else { "" };
+            let script = format!(
+                "{READY}; {} iperf3 -c server{reverse} -t {}{control} >/dev/null",
+                with(self.phone),
+                self.seconds
+            );
+            let before = format!("server={}; {LISTENS}", self.before);
+            let also = format!("server={}", self.also);
+            let options = ["scenario.toml", "--json", "--for", "60s", "--hints", "hints"];
+            let programs = ["--also", &serve, "--also", &before, "--also", &also, "--", "sh", "-c", &script];
+            let (code, out, error) = output(folder.path(), &[&options[..], &programs].concat());
+            // An invalid emulation (the machine was too slow) still has its flows.
+            let parsed: serde_json::Value =
+                serde_json::from_str(&out).unwrap_or_else(|_| panic!("exit {code:?}: {error}"));
+            let flows = parsed["summary"]["flows"].as_array().unwrap();
+            let flow = flows
+                .iter()
+                .filter(|flow| flow["name"].as_str().unwrap().starts_with(sender))
+                .max_by_key(|flow| flow["delivered_bytes"].as_u64())
+                .unwrap_or_else(|| panic!("no connection: {error}"));
+            Figures {
+                goodput: flow["delivered_bytes"].as_f64().unwrap() * 8e-6 / f64::from(self.seconds),
+                rtt: flow["rtt"]["p95_s"].as_f64().unwrap(),
+                control: flow["cc"].as_str().unwrap().to_owned(),
+            }
         }
-        let ranpace = env!("CARGO_BIN_EXE_ranpace");
-        let with = |text: &str| text.replace("ranpace", ranpace);
-        let serve = format!("server={} iperf3 -s >/dev/null 2>&1", with(server));
-        let script =
-            format!("sleep 3; {} iperf3 -c server{reverse} -t {seconds} -C cubic >/dev/null", with(phone))
-                .replace(
-                    // iperf3 asks the sender for its control by -C, which would win.
-                    if sender_prefix.is_empty() { "\0" } else { " -C cubic" },
-                    "",
-                );
-        let also = format!("server={also}");
-        let (code, out, error) = output(
-            folder.path(),
-            &[
-                "scenario.toml",
-                "--json",
-                "--for",
-                "40s",
-                "--hints",
-                "hints",
-                "--also",
-                &serve,
-                "--also",
-                &also,
-                "--",
-                "sh",
-                "-c",
-                &script,
-            ],
-        );
-        // An invalid emulation (the machine was too slow) still has its flows.
-        let parsed: serde_json::Value =
-            serde_json::from_str(&out).unwrap_or_else(|_| panic!("exit {code:?}: {error}"));
-        let flows = parsed["summary"]["flows"].as_array().unwrap();
-        let flow = flows
-            .iter()
-            .filter(|flow| flow["name"].as_str().unwrap().starts_with(sender))
-            .max_by_key(|flow| flow["delivered_bytes"].as_u64())
-            .unwrap_or_else(|| panic!("no connection: {error}"));
-        Download {
-            goodput: flow["delivered_bytes"].as_f64().unwrap() * 8e-6 / f64::from(seconds),
-            rtt: flow["rtt"]["p95_s"].as_f64().unwrap(),
-            control: flow["cc"].as_str().unwrap().to_owned(),
-        }
+    }
+
+    /// Plays these side by side, two at a time: each is in namespaces of its own and takes a part of one processor.
+    fn play<const N: usize>(transfers: [Transfer<'_>; N]) -> [Figures; N] {
+        side_by_side(2, &transfers, |transfer| transfer.play()).try_into().unwrap()
     }
 
     /// The right to load programs and make emulations, and iperf3.
@@ -194,11 +202,12 @@ cc = "cubic"
     #[test]
     fn servers_under_exec_have_low_delay() {
         let Some(_turn) = ready() else { return };
-        let plain = download("", "", ":");
+        let controls = ["c2tcp:target=50ms", "cdbev2", "cdbe"];
+        let [first, second, third] = controls.map(|control| format!("ranpace kernel exec --cc {control} --"));
+        let under = |exec| Transfer { server: exec, phone: exec, ..DOWNLOAD };
+        let [plain, ours @ ..] = play([DOWNLOAD, under(&first), under(&second), under(&third)]);
         assert_eq!(plain.control, "kernel cubic");
-        for control in ["c2tcp:target=50ms", "cdbev2", "cdbe"] {
-            let exec = format!("ranpace kernel exec --cc {control} --");
-            let here = download(&exec, &exec, ":");
+        for (control, here) in controls.iter().zip(&ours) {
             let name = control.split(':').next().unwrap();
             assert!(here.control.starts_with(&format!("kernel {name}")), "{here:?}");
             assert!(here.rtt < plain.rtt / 3.0, "{here:?} beside {plain:?}");
@@ -212,10 +221,11 @@ cc = "cubic"
         let Some(_turn) = ready() else { return };
         let recorded = SCENARIO
             .replace("rate = \"20Mbit/s\"\ndelay = \"10ms\"", "trace = \"builtin:lte\"\ndelay = \"15ms\"")
-            .replace("20s", "40s");
+            .replace("20s", "60s");
         assert!(recorded.contains("builtin:lte") && recorded.contains("1MB"));
-        let plain = download_in(&recorded, ("", ""), ":", 20);
-        let here = download_in(&recorded, ("ranpace kernel exec --cc c2tcp:target=50ms --", ""), ":", 20);
+        let plain = Transfer { scenario: &recorded, seconds: 20, ..DOWNLOAD };
+        let server = "ranpace kernel exec --cc c2tcp:target=50ms --";
+        let [plain, here] = play([plain, Transfer { server, ..plain }]);
         assert!(here.control.starts_with("kernel c2tcp"), "{here:?}");
         assert!(here.rtt < plain.rtt / 3.0, "{here:?} beside {plain:?}");
         assert!(here.goodput > plain.goodput / 2.0, "{here:?} beside {plain:?}");
@@ -251,23 +261,21 @@ cc = "cubic"
     #[test]
     fn a_control_that_is_fed_goes_by_the_modem_and_is_cubic_when_the_feed_ends() {
         let Some(_turn) = ready() else { return };
-        let seconds = 12;
-        let plain = download_in(CELL, ("", ""), ":", seconds);
-        assert_eq!(plain.control, "kernel cubic");
         let exec = "ranpace kernel exec --cc dcic --";
         let fed = "ranpace kernel exec --cc dcic --feed hints --";
-        let driven = download_in(CELL, (exec, fed), ":", seconds);
+        // The feed ends two seconds after the download began: what comes later has CUBIC's queue, and loses nothing.
+        let cut = "{ cat hints > relay & killed=$!; (sleep 2; kill $killed) & }; ranpace kernel exec --cc dcic --feed relay --";
+        let plain = Transfer { scenario: CELL, seconds: 12, ..DOWNLOAD };
+        let with = |phone| Transfer { server: exec, phone, ..plain };
+        // Without any feed it is CUBIC from the beginning.
+        let [plain, driven, left, unfed] = play([plain, with(fed), with(cut), with(exec)]);
+        assert_eq!(plain.control, "kernel cubic");
         assert!(driven.control.starts_with("kernel dcic"), "{driven:?}");
         // The simulator's has a seventh of CUBIC's 95th percentile, and nine tenths of its goodput.
         assert!(driven.rtt < plain.rtt / 2.0, "{driven:?} beside {plain:?}");
         assert!(driven.goodput > plain.goodput * 0.7, "{driven:?} beside {plain:?}");
-        // The feed ends two seconds after the download began: what comes later has CUBIC's queue, and loses nothing.
-        let cut = "{ cat hints > relay & killed=$!; (sleep 2; kill $killed) & }; ranpace kernel exec --cc dcic --feed relay --";
-        let left = download_in(CELL, (exec, cut), ":", seconds);
         assert!(left.rtt > driven.rtt * 1.5, "{left:?} beside {driven:?}");
         assert!(left.goodput > plain.goodput * 0.7, "{left:?} beside {plain:?}");
-        // Without any it is CUBIC from the beginning.
-        let unfed = download_in(CELL, (exec, exec), ":", seconds);
         assert!(unfed.goodput > plain.goodput * 0.8, "{unfed:?} beside {plain:?}");
     }
 
@@ -280,10 +288,9 @@ cc = "cubic"
             wires.replace("preset = \"lte\"", "preset = \"meld-oai\"") + "\n[rnis]\nperiod = \"8ms\"\n";
         let deaf = "ranpace kernel exec --cc cubic+meld-me --";
         let fed = "ranpace kernel exec --cc cubic+meld-me --feed hints --user phone --";
-        let seconds = 12;
-        let told = download_in(&cell, (fed, ""), ":", seconds);
+        let with = |server| Transfer { scenario: &cell, server, seconds: 12, ..DOWNLOAD };
+        let [told, untold] = play([with(fed), with(deaf)]);
         assert!(told.control.starts_with("kernel cubic_meld_me"), "{told:?}");
-        let untold = download_in(&cell, (deaf, ""), ":", seconds);
         // The simulator's has three times CUBIC's.
         assert!(told.goodput > untold.goodput * 1.5, "{told:?} beside {untold:?}");
     }
@@ -333,8 +340,9 @@ host = "edge"
         let ranpace = env!("CARGO_BIN_EXE_ranpace");
         let serve =
             format!("server={ranpace} kernel exec --cc mdcc --feed hints -- iperf3 -s -1 >/dev/null 2>said");
-        let script =
-            "sleep 3; iperf3 -c server -R -t 12 >/dev/null; while ! grep -q hints said; do sleep 0.1; done";
+        let script = format!(
+            "{READY}; iperf3 -c server -R -t 12 >/dev/null; while ! grep -q hints said; do sleep 0.1; done"
+        );
         let (code, out, error) = output(
             folder.path(),
             &[
@@ -346,10 +354,12 @@ host = "edge"
                 "hints",
                 "--also",
                 &serve,
+                "--also",
+                &format!("server={LISTENS}"),
                 "--",
                 "sh",
                 "-c",
-                script,
+                &script,
             ],
         );
         assert!(matches!(code, Some(0 | 99)), "{code:?}: {error}");
@@ -371,10 +381,9 @@ host = "edge"
     fn sigma_on_a_device_goes_by_its_modem() {
         let Some(_turn) = ready() else { return };
         let cell = CELL.to_owned() + "\n[modem]\n";
-        let seconds = 12;
-        let plain = transfer(&cell, ("", ""), ":", seconds, Way::Up);
-        let driven =
-            transfer(&cell, ("", "ranpace kernel exec --cc sigma --feed hints --"), ":", seconds, Way::Up);
+        let plain = Transfer { scenario: &cell, seconds: 12, way: Way::Up, ..DOWNLOAD };
+        let phone = "ranpace kernel exec --cc sigma --feed hints --";
+        let [plain, driven] = play([plain, Transfer { phone, ..plain }]);
         assert!(driven.control.starts_with("kernel sigma"), "{driven:?}");
         // The simulator's has a fifth of CUBIC's 95th percentile, and 0.62 of its goodput.
         assert!(driven.rtt < plain.rtt / 1.5, "{driven:?} beside {plain:?}");
@@ -442,10 +451,15 @@ host = "edge"
         let exec = "ranpace kernel exec --cc cdbev2 --";
         let strip = "nft add table inet t && nft 'add chain inet t c { type filter hook prerouting priority -300; }' && \
             nft add rule inet t c reset tcp option 254";
-        // One end alone; from the beginning; and from the middle of the download on.
-        for (phone, also) in [("", ":"), (exec, strip), (exec, &format!("sleep 6; {strip}")[..])] {
-            let here = download(exec, phone, also);
-            assert!(here.goodput > 15.0, "{phone:?}, {also:?}: {here:?}");
+        let from_the_middle = format!("{READY}; sleep 3; {strip}");
+        let under = Transfer { server: exec, phone: exec, ..DOWNLOAD };
+        let cases = [
+            ("one end alone", Transfer { phone: "", ..under }),
+            ("from the beginning", Transfer { before: strip, ..under }),
+            ("from the middle of the download on", Transfer { also: &from_the_middle, ..under }),
+        ];
+        for ((case, _), here) in cases.iter().zip(play(cases.map(|(_, transfer)| transfer))) {
+            assert!(here.goodput > 15.0, "{case}: {here:?}");
         }
     }
 

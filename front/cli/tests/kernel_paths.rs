@@ -7,7 +7,7 @@ mod emulation;
 
 use ranpace_kernel::{Cgroup, Control, Loaded};
 
-use emulation::{flow_under, rights};
+use emulation::{flow_in, rights, side_by_side};
 
 /// 20 Mbit/s, 20 ms each way; the queue and the flow's options follow.
 const LINK: &str = r#"
@@ -48,15 +48,18 @@ impl Flow {
 
 /// Plays a scenario whose flow has this control of ours at both ends; the kernel's CUBIC if there is none.
 fn play(scenario: &str, control: Option<&str>) -> Flow {
-    let Some(control) = control else { return Flow::of(&flow_under("cubic", scenario)) };
+    let Some(control) = control else { return Flow::of(&flow_in(None, "cubic", scenario)) };
     let loaded = Loaded::unnamed(&Control::parse(control).unwrap()).unwrap();
     let cgroup = Cgroup::new().unwrap();
     let _attached = loaded.attach(cgroup.path(), None).unwrap();
-    // The emulation is in it too.
-    cgroup.enter().unwrap();
-    let flow = flow_under(loaded.name(), scenario);
-    cgroup.leave().unwrap();
-    Flow::of(&flow)
+    Flow::of(&flow_in(Some(cgroup.path()), loaded.name(), scenario))
+}
+
+/// The kernel's CUBIC, and beside it what each of our controls has.
+fn play_all(scenario: &str) -> (Flow, Vec<(&'static str, Flow)>) {
+    let controls: Vec<_> = std::iter::once(None).chain(CONTROLS.into_iter().map(Some)).collect();
+    let mut flows = side_by_side(3, &controls, |control| play(scenario, *control)).into_iter();
+    (flows.next().unwrap(), CONTROLS.into_iter().zip(flows).collect())
 }
 
 #[test]
@@ -64,9 +67,8 @@ fn marks_in_place_of_losses_are_answered() {
     let Some(_turn) = rights() else { return };
     let queue = "queue = { kind = \"codel\", limit = \"1000 packets\", ecn = true }\n";
     let scenario = [LINK, queue, FLOW, "ecn = true\n"].concat();
-    let plain = play(&scenario, None);
-    for control in CONTROLS {
-        let here = play(&scenario, Some(control));
+    let (plain, ours) = play_all(&scenario);
+    for (control, here) in ours {
         println!("{control}: {here:?} beside {plain:?}");
         assert!(here.goodput > 0.8 * plain.goodput, "{control}: {here:?} beside {plain:?}");
         assert!(here.rtt < 1.5 * plain.rtt, "{control}: {here:?} beside {plain:?}");
@@ -80,9 +82,8 @@ fn reordered_packets_that_were_taken_for_lost_cost_no_more_than_cubic() {
     let Some(_turn) = rights() else { return };
     let queue = "queue = { kind = \"droptail\", limit = \"200KB\" }\nreorder = { probability = 0.005, delay = \"30ms\" }\n";
     let scenario = [LINK, queue, FLOW].concat();
-    let plain = play(&scenario, None);
-    for control in CONTROLS {
-        let here = play(&scenario, Some(control));
+    let (plain, ours) = play_all(&scenario);
+    for (control, here) in ours {
         println!("{control}: {here:?} beside {plain:?}");
         assert!(here.goodput > 0.8 * plain.goodput, "{control}: {here:?} beside {plain:?}");
     }

@@ -45,7 +45,7 @@ pub use progress::Progress;
 pub use report::{CaptionedPlot, Chapter, Comparison, Report};
 pub use row::{COLUMNS, Column, CompareRow};
 pub use run::{Job, Runner};
-pub use store::{Store, StoreError, key, put};
+pub use store::{Store, StoreError, key, put, read_run};
 pub use summary::{FileSummary, FlowSummary, Origin, RunSummary, SCHEMA, TransferSummary};
 pub use sweep::{SweepError, SweepSpec, Variation};
 pub use traces::{

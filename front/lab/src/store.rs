@@ -176,6 +176,15 @@ impl Store {
     }
 }
 
+/// The run in a folder of results, whatever it came from; `None` if there is no complete, unmodified run of this version's schema.
+///
+/// # Errors
+///
+/// If the summary cannot be read.
+pub fn read_run(folder: &Path) -> Result<Option<RunResult>, StoreError> {
+    Ok(summary_in(folder)?.and_then(|summary| load(folder, &summary)))
+}
+
 /// Writes a temporary file and renames it to `path`, so that `path` is never incomplete.
 pub fn put(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     place(path, content, true)

@@ -415,6 +415,16 @@ fn syn() {
     fuzz("syn", 1);
 }
 
+#[test]
+fn pep_config() {
+    fuzz("pep_config", 4);
+}
+
+#[test]
+fn proxy_config() {
+    fuzz("proxy_config", 4);
+}
+
 /// A target that is only listed is not run.
 #[test]
 fn every_target_has_its_test_a_corpus_and_a_line_in_the_docs() {

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use ranpace_pep::lightweight::message::{Subscribe, View};
+use ranpace_pep::lightweight::message::Subscribe;
 use ranpace_pep::lightweight::{Agent, Body, FlowId, Packet, Pep, PepSettings, Verified};
 use ranpace_scenario::{Hop, PepLie, PepSpec, Scenario};
 use ranpace_units::{Bytes, Span, Time};
@@ -22,8 +22,6 @@ const SECRET: &[u8] = b"simulated";
 const KEY: u16 = 1;
 /// The key of packets' tags, at both ends.
 pub const PEP_TAG_KEY: [u8; 16] = [4; 16];
-/// Interval between two requests for a new epoch of a flow: the longest silence of a PEP. Ours.
-const ASK_AGAIN: Span = Span::from_millis(200);
 /// [`PepLie::Gaps`]: one packet in this many is reported missing.
 const GAP_EVERY: u64 = 20;
 /// [`PepLie::All`] and [`PepLie::Ahead`] for a flow with digests: one invented packet is added per this many.
@@ -82,8 +80,6 @@ pub struct WatchingPep<'a> {
     known: Vec<Known>,
     /// For each flow its latest connection, and the number registered for it.
     latest: HashMap<u32, (u32, usize)>,
-    /// When the next request for a new epoch of a flow is allowed.
-    ask_from: HashMap<u32, Time>,
     /// Messages in transit.
     channel: BinaryHeap<Reverse<Message>>,
     order: u64,
@@ -116,7 +112,6 @@ impl<'a> WatchingPep<'a> {
             agent: Agent::new(SECRET, settings.id, KEY, Subscribe::new([3; 32], PEP_TAG_KEY)),
             known: Vec::new(),
             latest: HashMap::new(),
-            ask_from: HashMap::new(),
             channel: BinaryHeap::new(),
             order: 0,
             random: mix(seed, u64::from(number)),
@@ -150,15 +145,18 @@ impl<'a> WatchingPep<'a> {
         }
     }
 
-    /// The sender rejected a report: an impossible one counts against the PEP, and a new epoch is requested if the flow is reported
-    /// by digests.
-    pub fn reject(&mut self, now: Time, delivery: &PepDelivery, impossible: bool) {
-        if impossible {
-            self.agent.reject(now);
-        }
-        if matches!(delivery.report.report.view, View::Opaque(_)) {
-            self.ask_for_epoch(now, delivery);
-        }
+    /// The sender found a report to be impossible, which counts against the PEP.
+    pub fn reject(&mut self, now: Time) {
+        self.agent.reject(now);
+    }
+
+    /// The sender requests a new epoch of a flow whose digests can no longer be interpreted.
+    pub fn ask_for_epoch(&mut self, now: Time, delivery: &PepDelivery) {
+        let Known { id, delays, .. } = self.known[delivery.known];
+        let Some(asked) = self.agent.resync(&id) else { return };
+        self.resyncs += 1;
+        let at = now + delays.1;
+        self.enter(at, false, asked.as_slice().to_vec());
     }
 
     fn is_there(&self, now: Time) -> bool {
@@ -230,19 +228,6 @@ impl<'a> WatchingPep<'a> {
         if let Some(mut asked) = self.agent.poll(now) {
             self.pep.on_datagram(now, PEP_SERVER, asked.as_mut_slice());
         }
-    }
-
-    /// The server requests a new epoch of a flow whose digests can no longer be interpreted.
-    fn ask_for_epoch(&mut self, now: Time, delivery: &PepDelivery) {
-        if self.ask_from.get(&delivery.flow).is_some_and(|at| now < *at) {
-            return;
-        }
-        let Known { id, delays, .. } = self.known[delivery.known];
-        let Some(asked) = self.agent.resync(&id) else { return };
-        self.ask_from.insert(delivery.flow, now + ASK_AGAIN);
-        self.resyncs += 1;
-        let at = now + delays.1;
-        self.enter(at, false, asked.as_slice().to_vec());
     }
 
     fn chance(&mut self) -> f64 {

@@ -1,63 +1,50 @@
 //! How much payload a proxy that splits connections takes from users before servers have been sent it.
 //!
-//! What waits of one user's uploads, over all of its connections, is compared with a limit. At the limit the user's windows are
-//! closed; they reopen when [`REOPEN`] of the limit is left. The carrier bounds each connection by its socket's buffer, and asks
-//! [`Uploads::total`] before it splits one more. Downloads are bounded alike by [`rapid`](crate::rapid).
+//! All connections of a user share one limit. Each may have half of what the others and itself have left of it waiting in the proxy: a
+//! server that does not read stops its own connection, and there is always room for another one. What waits never reaches the limit,
+//! but for what clients were allowed to send before ([`Uploads::window`]). Downloads are bounded by [`rapid`](crate::rapid).
 //!
-//! Ours: no source bounds uploads.
+//! Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking
+//! 6(2), 1998; the factor of a half is ours.
 
 use std::collections::HashMap;
 
 use ranpace_units::Bytes;
 
-/// Fraction of a user's limit to which what waits has to fall before its windows reopen.
-const REOPEN: (u64, u64) = (3, 4);
-
 /// What waits of all users.
 #[derive(Clone, Debug)]
 pub struct Uploads {
     limit: Bytes,
-    /// Users of whom something waits.
-    users: HashMap<u32, User>,
+    /// What waits of each user of whom something does.
+    waiting: HashMap<u32, Bytes>,
     total: Bytes,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct User {
-    waiting: Bytes,
-    closed: bool,
 }
 
 impl Uploads {
     /// Nothing waits; `limit` is what may wait of one user.
     pub fn new(limit: Bytes) -> Self {
-        Self { limit, users: HashMap::new(), total: Bytes::ZERO }
+        Self { limit, waiting: HashMap::new(), total: Bytes::ZERO }
     }
 
     /// Of a connection of this user `after` waits now, and `before` when this was last called for it (zero at first and, as `after`,
-    /// when it ends). Returns whether the user's windows have to be closed or reopened: see [`Self::is_closed`].
-    pub fn on_waiting(&mut self, user: u32, before: Bytes, after: Bytes) -> bool {
+    /// when it ends).
+    pub fn on_waiting(&mut self, user: u32, before: Bytes, after: Bytes) {
         if before == after {
-            return false;
+            return;
         }
-        let known = self.users.entry(user).or_default();
-        known.waiting = known.waiting - before + after;
+        let waiting = self.waiting.entry(user).or_default();
+        *waiting = *waiting - before + after;
         self.total = self.total - before + after;
-        let was_closed = known.closed;
-        known.closed = match was_closed {
-            true => known.waiting > self.limit.scale(REOPEN.0, REOPEN.1),
-            false => known.waiting >= self.limit,
-        };
-        let is_other = known.closed != was_closed;
-        if known.waiting.is_zero() {
-            self.users.remove(&user);
+        if waiting.is_zero() {
+            self.waiting.remove(&user);
         }
-        is_other
     }
 
-    /// Whether this user's clients may send nothing for now.
-    pub fn is_closed(&self, user: u32) -> bool {
-        self.users.get(&user).is_some_and(|user| user.closed)
+    /// How much more the client of a connection of this user may send, of which `own` waits. At least two segments of `mss` bytes may
+    /// wait of each connection, so that all of them go on.
+    pub fn window(&self, user: u32, own: Bytes, mss: Bytes) -> Bytes {
+        let left = self.limit - self.waiting.get(&user).copied().unwrap_or_default();
+        (left / 2).max(mss * 2) - own
     }
 
     /// What waits of all users.
@@ -71,40 +58,43 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const MSS: Bytes = Bytes::new(1_000);
+
     #[test]
-    fn windows_close_at_the_limit_and_reopen_at_three_quarters_of_it() {
-        let mut uploads = Uploads::new(Bytes::new(100));
-        for (case, before, after, is_other, is_closed) in [
-            ("below", 0, 99, false, false),
-            ("at the limit", 99, 100, true, true),
-            ("a little less", 100, 76, false, true),
-            ("three quarters", 76, 75, true, false),
-            ("nothing", 75, 0, false, false),
+    fn half_of_what_is_left_may_wait_of_each_connection_and_two_segments_always() {
+        let mut uploads = Uploads::new(Bytes::new(100_000));
+        for (case, before, after, own, other) in [
+            ("nothing waits", 0, 0, 50_000, 50_000),
+            ("less than half of what is left", 0, 20_000, 20_000, 40_000),
+            ("half of what is left", 20_000, 34_000, 0, 33_000),
+            ("nearly all, from before", 34_000, 99_000, 0, 2_000),
+            ("more than the limit", 99_000, 200_000, 0, 2_000),
+            ("nothing again", 200_000, 0, 50_000, 50_000),
         ] {
-            let changed = uploads.on_waiting(7, Bytes::new(before), Bytes::new(after));
-            assert_eq!((changed, uploads.is_closed(7)), (is_other, is_closed), "{case}");
-            assert_eq!((uploads.total(), uploads.is_closed(8)), (Bytes::new(after), false), "{case}");
+            uploads.on_waiting(7, Bytes::new(before), Bytes::new(after));
+            let windows = [after, 0].map(|waiting| uploads.window(7, Bytes::new(waiting), MSS).get());
+            assert_eq!((windows, uploads.total().get()), ([own, other], after), "{case}");
+            assert_eq!(uploads.window(8, Bytes::ZERO, MSS).get(), 50_000, "{case}: another user");
         }
-        assert!(uploads.users.is_empty(), "who has nothing waiting is forgotten");
+        assert!(uploads.waiting.is_empty(), "who has nothing waiting is forgotten");
     }
 
     proptest! {
-        /// The sums are those of the connections, and a user is closed from the limit on, and open at three quarters and below.
+        /// However often connections fill their windows, less than the limit waits but for two segments of each.
         #[test]
-        fn users_are_the_sums_of_their_connections(steps in prop::collection::vec((0..9_usize, 0..60_u64), 0..200)) {
-            let mut uploads = Uploads::new(Bytes::new(100));
+        fn connections_that_fill_their_windows_stay_below_the_limit(steps in prop::collection::vec((0..9_usize, 0..101_u64), 0..200)) {
+            let mut uploads = Uploads::new(Bytes::new(100_000));
             let mut waiting = [Bytes::ZERO; 9];
-            for (connection, bytes) in steps {
-                let user = connection as u32 % 3;
-                let was_closed = uploads.is_closed(user);
-                let after = Bytes::new(bytes);
-                let changed = uploads.on_waiting(user, waiting[connection], after);
+            for (connection, part) in steps {
+                let own = waiting[connection];
+                // A part of the window comes, or else all that waits is sent on.
+                let window = uploads.window(1, own, MSS);
+                let after = if part == 0 { Bytes::ZERO } else { own + window * part / 100 };
+                uploads.on_waiting(1, own, after);
                 waiting[connection] = after;
-                prop_assert_eq!(changed, uploads.is_closed(user) != was_closed);
-                let of_user: u64 = waiting.iter().skip(user as usize).step_by(3).map(|bytes| bytes.get()).sum();
-                let fits = if uploads.is_closed(user) { of_user > 75 } else { of_user < 100 };
-                prop_assert!(fits, "{of_user} bytes");
-                prop_assert_eq!(uploads.total().get(), waiting.iter().map(|bytes| bytes.get()).sum::<u64>());
+                let sum = waiting.iter().map(|bytes| bytes.get()).sum::<u64>();
+                prop_assert_eq!(uploads.total().get(), sum);
+                prop_assert!(sum < 100_000 + 9 * 2_000, "{} bytes", sum);
             }
         }
     }

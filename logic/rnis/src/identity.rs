@@ -38,6 +38,8 @@ pub struct AssociateId {
 /// Kinds of identifiers of a user or a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdType {
+    /// Reserved by the standard: nobody has such an identifier.
+    Reserved = 0,
     /// By the user's IPv4 address.
     UeIpv4 = 1,
     /// By its IPv6 address.

@@ -90,7 +90,7 @@ struct mdcc_state {
 	__u64 initial;        /* the window that the flow began with, q32 */
 	__u64 wired_srtt;     /* ns; 0 = none */
 	__u64 last_message;   /* ns; 0 = none */
-	__u64 unseen_since;   /* when the first segment left that was acknowledged and not seen since the last message; 0 = none */
+	__u64 unseen_since;   /* when the first segment left that was acknowledged and not seen since the last message, later by the idle time since then; 0 = none */
 	__u64 distrusted_until;
 	__u64 counted, answered; /* marks of the PEP, if has_marks */
 	__u64 delivery_since; /* ns; 0 = nothing is being measured */
@@ -726,7 +726,12 @@ ARITHMETIC_GLOBAL int mdcc_on_idle(struct mdcc_state *s, const struct mdcc_setti
 
 	if (!s || !set || !e)
 		return 0;
-	s->unseen_since = 0;
+	/* The PEP is silent only while acknowledgements arrive, so the time after the last one does not count. */
+	if (s->unseen_since) {
+		left = e->path.srtt_us * NS_PER_US;
+		left = e->idle > left ? e->idle - left : 0;
+		s->unseen_since = min_u64(max_u64(s->unseen_since, s->last_message) + left, e->path.now);
+	}
 	cubic_idle(&s->cubic, e->path.now, e->idle);
 	if (s->mode == MDCC_ALONE)
 		return 0;

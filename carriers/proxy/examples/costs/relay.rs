@@ -22,8 +22,8 @@ const COPY: usize = 256 << 10;
 pub const RULES: &str = "table inet relay {
  chain pre {
   type filter hook prerouting priority mangle;
-  meta l4proto tcp socket transparent 1 meta mark set 1 accept
-  iifname \"users\" tcp dport 5000-5999 tproxy ip to :5250 meta mark set 1 accept
+  tcp flags & (fin|syn|rst|ack) != syn socket transparent 1 meta mark set 1 accept
+  iifname \"users\" tcp dport 5000-5999 tcp flags & (fin|syn|rst|ack) == syn tproxy ip to :5250 meta mark set 1 accept
  }
 }
 ";
@@ -192,7 +192,7 @@ impl Direction {
             fcntl_setpipe_size(&into, PIPE).unwrap();
             (out, into)
         });
-        match splice(&from.socket, None, &into, None, PIPE, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
+        match splice(&from.socket, None, into, None, PIPE, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
             Ok(bytes) => {
                 self.stuck = bytes;
                 Ok(bytes > 0)

@@ -1,4 +1,4 @@
-//! Decisions and windows for 1,000 connections of 100 users, when each report changes all of them.
+//! Decisions and windows for 1,000 connections of 100 users, with a report of each user in each millisecond.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -20,9 +20,7 @@ const REPORTS: u64 = 2_000;
 
 /// Measures the part of a core that it takes, per millisecond of reports.
 pub fn measure() -> Value {
-    println!(
-        "{FLOWS} connections of {USERS} users, a report of each user in each ms, which changes all windows: part of a core"
-    );
+    println!("{FLOWS} connections of {USERS} users, a report of each user in each ms: part of a core");
     let loaded = Loaded::unnamed(&Control::parse("rapid").unwrap()).unwrap();
     let allocations = Allocations::of(&loaded).unwrap();
     let sockets: Vec<OwnedFd> =

@@ -42,6 +42,18 @@ fn event(cell: u32, user: u32, kind: &str) -> Value {
 }
 
 #[test]
+fn an_identifier_of_the_reserved_type_is_allowed_and_nobodys() {
+    let (mut bed, receiver) = (Bed::new(LOCAL), Receiver::new());
+    let kind = "CellChangeSubscription";
+    let reserved = json!({ "associateId": [{ "type": 0, "value": "10.77.0.2" }] });
+    subscribe(&bed, &receiver, "reserved", kind, "filterCriteriaAssocHo", reserved);
+    subscribe(&bed, &receiver, "all", kind, "filterCriteriaAssocHo", json!({}));
+    bed.hand_over(0, 1);
+    receiver.wait("all", 1);
+    assert_eq!(receiver.arrivals("reserved").len(), 0);
+}
+
+#[test]
 fn stages_of_a_handover_are_notified_as_the_filter_says() {
     let (mut bed, receiver) = (Bed::new(LOCAL), Receiver::new());
     let kind = "CellChangeSubscription";
@@ -113,7 +125,9 @@ fn bearers_are_set_up_changed_and_released_and_a_handover_keeps_them() {
 #[test]
 fn measurement_reports_of_lte_and_nr_and_timing_advance_are_notified() {
     let (mut bed, receiver) = (Bed::new(LOCAL), Receiver::new());
-    bed.say(json!({ "cell": { "cell": 2, "ecgi": ecgi(2), "technology": "nr", "prbs": 106, "spacing_hz": 30000 } }));
+    for cell in [2, 3] {
+        bed.say(json!({ "cell": { "cell": cell, "ecgi": ecgi(cell), "technology": "nr", "prbs": 106, "spacing_hz": 30000 } }));
+    }
     bed.say(event(2, 1, "attached"));
     subscribe(
         &bed,
@@ -123,8 +137,14 @@ fn measurement_reports_of_lte_and_nr_and_timing_advance_are_notified() {
         "filterCriteriaAssocTri",
         json!({ "trigger": [1] }),
     );
-    let nr = json!({ "nrcgi": [{ "nrcellId": "0000003", "plmn": { "mcc": "001", "mnc": "01" } }] });
-    subscribe(&bed, &receiver, "nr", "NrMeasRepUeSubscription", "filterCriteriaNrMrs", nr);
+    let network = json!({ "mcc": "001", "mnc": "01" });
+    let nr = json!({ "nrcgi": [{ "nrcellId": "0000003", "plmn": network }] });
+    let kind = "NrMeasRepUeSubscription";
+    subscribe(&bed, &receiver, "nr", kind, "filterCriteriaNrMrs", nr.clone());
+    let old = json!({ "subscriptionType": kind, "callbackReference": receiver.url("nr-2.1.1"), "filterCriteriaNrMrs": nr });
+    let body = old.to_string();
+    let headers = [("Content-Type", "application/json"), ("Version", "2.1.1")];
+    bed.connect().ask("POST", "/rni/v2/subscriptions", &headers, Some(body.as_bytes())).expect(201);
     subscribe(
         &bed,
         &receiver,
@@ -135,7 +155,8 @@ fn measurement_reports_of_lte_and_nr_and_timing_advance_are_notified() {
     );
     let signal = |cell: u32, user: u32| {
         json!({ "signal": { "cell": cell, "user": user, "rsrp_dbm": -90.5, "rsrq_db": -10.0, "sinr_db": 12.0,
-            "neighbours": [{ "ecgi": ecgi(1), "rsrp_dbm": -99.0, "rsrq_db": -12.0 }] } })
+            "neighbours": [{ "ecgi": ecgi(1), "rsrp_dbm": -99.0, "rsrq_db": -12.0 },
+                { "ecgi": ecgi(3), "rsrp_dbm": -101.0, "rsrq_db": -13.0 }] } })
     };
     bed.say(signal(0, 0));
     bed.say(signal(2, 1));
@@ -155,6 +176,8 @@ fn measurement_reports_of_lte_and_nr_and_timing_advance_are_notified() {
         (&ecgi(1), &json!(42), &json!(16)),
         "{report}"
     );
+    let in_nr = json!([{ "nrNCellInfo": [{ "nrNCellGId": "0000004", "nrNCellPlmn": [network] }], "nrNCellRsrp": 56, "nrNCellRsrq": 61 }]);
+    assert_eq!(report["newRadioMeasNeiInfo"], in_nr);
     // TS 38.133, 10.1.6 and 10.1.11: -156 dBm is 1, -43 dB is 1.
     let report = &bodies(&receiver, "nr", 1)[0];
     let serving = &report["servCellMeasInfo"][0];
@@ -163,6 +186,16 @@ fn measurement_reports_of_lte_and_nr_and_timing_advance_are_notified() {
     assert_eq!((&measured["rsrp"], &measured["rsrq"]), (&json!(66), &json!(67)), "{report}");
     assert_eq!(report["triggerNr"], 1);
     assert_eq!(report["associateId"], ids(1));
+    let neighbour =
+        |name: Value| json!([{ "nrcgi": name, "measQuantityResultsSsbCell": { "rsrp": 56, "rsrq": 61 } }]);
+    let global = json!({ "nrcellId": "0000004", "plmn": network });
+    assert_eq!(report["nrNeighCellMeasInfo"], neighbour(global));
+    assert!(
+        report.get("eutraNeighCellMeasInfo").is_none(),
+        "the standard allows neighbours of one kind: {report}"
+    );
+    // V2.1.1 names neighbours by their identity alone, and its notifications have no links.
+    assert_eq!(receiver.wait("nr-2.1.1", 1)[0].body["nrNeighCellMeasInfo"], neighbour(json!("0000004")));
     // TS 36.133, 9.1.10: in steps of 2 Ts; Ts is 32.6 ns.
     let advance = &bodies(&receiver, "ta", 1)[0];
     assert_eq!((&advance["timingAdvance"], &advance["ecgi"]), (&json!(30), &ecgi(0)), "{advance}");

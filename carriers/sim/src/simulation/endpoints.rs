@@ -207,15 +207,20 @@ impl<'a> Endpoints<'a> {
             if state.connection != delivery.connection {
                 continue;
             }
-            match deliver_report(&delivery, now, &mut state.ends) {
+            match deliver_report(&delivery, pep, now, &mut state.ends) {
                 PepOutcome::Used => {
                     state.note_handover(now);
                     self.pump(network, delivery.flow, Direction::Forward);
                     self.arm_sender(network, delivery.flow);
                 }
-                PepOutcome::Rejected { impossible } => {
+                PepOutcome::Rejected { impossible, ask } => {
                     if let Some(peps) = &mut self.peps {
-                        peps.reject(pep, now, &delivery, impossible);
+                        if impossible {
+                            peps.reject(pep, now);
+                        }
+                        if ask {
+                            peps.ask_for_epoch(pep, now, &delivery);
+                        }
                     }
                 }
                 PepOutcome::Ignored => {}

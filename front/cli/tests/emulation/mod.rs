@@ -9,7 +9,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -80,11 +80,45 @@ pub fn folder_with(scenario: &str) -> tempfile::TempDir {
     folder
 }
 
+/// Does this for each of these, in their order, at most so many at a time: emulations of a few Mbit/s leave most of a processor free.
+pub fn side_by_side<T: Sync, R: Send>(width: usize, items: &[T], what: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..width {
+            scope.spawn(|| {
+                while let Some((at, item)) =
+                    items.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let result = what(item);
+                    done.lock().unwrap().push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap();
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
 /// Plays a scenario with a control that the kernel has under this name; returns its first flow, from the summary. An emulation that
 /// is invalid, because the machine was too slow, has its flow all the same.
 pub fn flow_under(control: &str, scenario: &str) -> serde_json::Value {
+    flow_in(None, control, scenario)
+}
+
+/// The same; the emulation and its flow are in this control group.
+pub fn flow_in(cgroup: Option<&Path>, control: &str, scenario: &str) -> serde_json::Value {
     let folder = folder_with(scenario);
-    let (code, out, error) = output(folder.path(), &["scenario.toml", "--json", "--cc", control]);
+    let arguments = ["scenario.toml", "--json", "--cc", control];
+    let mut command = command(folder.path(), &arguments);
+    if let Some(cgroup) = cgroup {
+        command = Command::new("sh");
+        // Zero is the writer itself.
+        command.args(["-c", "echo 0 >\"$1/cgroup.procs\"; shift; exec \"$@\"", "sh"]).arg(cgroup);
+        command.arg(env!("CARGO_BIN_EXE_ranpace")).arg("emulate").args(arguments);
+        command.current_dir(folder.path()).stdin(Stdio::null());
+    }
+    let (code, out, error) = output_of(&mut command);
     let parsed: serde_json::Value =
         serde_json::from_str(&out).unwrap_or_else(|_| panic!("{control}, exit {code:?}: {error}"));
     let flow = parsed["summary"]["flows"][0].clone();

@@ -152,7 +152,8 @@ pub struct Mdcc {
     /// Consecutive messages of the PEP.
     messages: u32,
     last_message: Option<Time>,
-    /// When the first packet was sent that the receiver acknowledged without the PEP having seen it since its last message.
+    /// When the first packet was sent that the receiver acknowledged without the PEP having seen it since its last message; later by the
+    /// idle time since then.
     unseen_since: Option<Time>,
     distrusted_until: Time,
     /// Until then nothing is retransmitted on the PEP's word: a packet was, and had not been missing.
@@ -698,7 +699,11 @@ impl CongestionControl for Mdcc {
     /// As in Linux, an idle time shifts the epoch; the windows, untested meanwhile, are halved per timeout. If CUBIC runs
     /// alone, the endpoint does that.
     fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
-        self.unseen_since = None;
+        // The PEP is silent only while acknowledgements arrive, so the time after the last one does not count.
+        if let Some(since) = self.unseen_since {
+            let silent_since = self.last_message.map_or(since, |heard| heard.max(since));
+            self.unseen_since = Some((silent_since + (idle - cx.srtt)).min(cx.now));
+        }
         if self.mode == Mode::Alone {
             return self.wired.cubic.on_idle_restart(cx, w, idle);
         }

@@ -9,7 +9,7 @@
 //! * [`Gaps`]: the packets of a TCP flow that passed, by sequence number.
 //! * [`digest`]: the same for a flow whose packet numbers are encrypted.
 //! * [`message`], [`keys`]: the messages, their sealing, and which are refused.
-//! * [`Agent`], [`SentTags`]: the server's end.
+//! * [`Agent`], [`WatchedFlow`], [`SentTags`]: the server's end.
 
 mod agent;
 pub mod digest;
@@ -22,6 +22,7 @@ mod pep;
 mod sent;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 pub use self::agent::{Agent, AgentStats, Refusal, Verified};
 pub use self::flow::{Body, FlowId, Packet, address_bytes};
@@ -29,3 +30,4 @@ pub use self::gaps::Gaps;
 pub use self::limit::TokenBucket;
 pub use self::pep::{Datagram, Pep, PepSettings, PepStats};
 pub use self::sent::{Located, SentTags, Unlocated};
+pub use self::watched::{Watched, WatchedFlow};

@@ -85,6 +85,13 @@ impl SentTags {
         self.open.push_back(Sent { number, tag, at: now, seen: false });
     }
 
+    /// Forgets the epoch: another PEP reports from now on.
+    pub fn restart(&mut self) {
+        (self.epoch, self.given_up) = (None, None);
+        // That one may count from any packet on.
+        self.forgot = true;
+    }
+
     /// Gives up the epoch, whose sums can no longer be interpreted.
     fn give_up(&mut self) {
         if let Some(epoch) = self.epoch.take() {

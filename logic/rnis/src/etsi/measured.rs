@@ -376,6 +376,16 @@ object! {
     }
 }
 
+/// The name of a neighbour in NR. The form is that of the version: see [`NrMeasRepUe::in_v2_1_1`].
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+pub enum NrNeighbour {
+    /// Its identity, 36 bits as text, without its network: V2.1.1.
+    Identity(String),
+    /// Its global identifier: V2.2.1.
+    Global(NRcgi),
+}
+
 object! {
     /// What was measured of a cell of NR.
     NrCellMeas {
@@ -410,8 +420,8 @@ object! {
         meas_quantity_results_csi_rs_cell: MeasQuantityResultsNr,
         /// By SSB.
         meas_quantity_results_ssb_cell: MeasQuantityResultsNr,
-        /// Its identity, 36 bits as text: here the standard has no network.
-        nrcgi: String,
+        /// The cell.
+        nrcgi: NrNeighbour,
         /// Beam by beam.
         rs_index_results: RsIndexResults,
     }
@@ -449,6 +459,19 @@ object! {
         nr_neigh_cell_meas_info: NrNeighCellMeasInfo,
         /// Serving cells.
         serv_cell_meas_info: ServCellMeasInfo,
+    }
+}
+
+impl NrMeasRepUe {
+    /// The report as V2.1.1 has it, which names neighbours by their identity alone.
+    #[must_use]
+    pub fn in_v2_1_1(mut self) -> Self {
+        for neighbour in &mut self.nr_neigh_cell_meas_info {
+            if let Some(NrNeighbour::Global(NRcgi { nrcell_id, .. })) = &neighbour.nrcgi {
+                neighbour.nrcgi = Some(NrNeighbour::Identity(nrcell_id.clone()));
+            }
+        }
+        self
     }
 }
 

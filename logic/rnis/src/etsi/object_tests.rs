@@ -133,7 +133,7 @@ fn all_members() -> Vec<(&'static str, Value)> {
                 json!({
                     "associateId": user, "triggerNr": 31,
                     "eutraNeighCellMeasInfo": [{ "ecgi": ecgi, "rsrp": 1, "rsrq": 2, "sinr": 3 }],
-                    "nrNeighCellMeasInfo": [{ "nrcgi": "F", "measQuantityResultsCsiRsCell": nr, "measQuantityResultsSsbCell": nr, "rsIndexResults": beams }],
+                    "nrNeighCellMeasInfo": [{ "nrcgi": nrcgi, "measQuantityResultsCsiRsCell": nr, "measQuantityResultsSsbCell": nr, "rsIndexResults": beams }],
                     "servCellMeasInfo": [{ "nCell": nr_cell, "nrcgi": nrcgi, "sCell": nr_cell }],
                 }),
             ),

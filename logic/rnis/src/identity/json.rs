@@ -14,11 +14,12 @@ impl Serialize for IdType {
 impl<'de> Deserialize<'de> for IdType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Number::deserialize(deserializer)?.0 {
+            0 => Ok(Self::Reserved),
             1 => Ok(Self::UeIpv4),
             2 => Ok(Self::UeIpv6),
             3 => Ok(Self::NatedIp),
             4 => Ok(Self::GtpTeid),
-            other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a type from 1 to 4")),
+            other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a type from 0 to 4")),
         }
     }
 }

@@ -423,6 +423,7 @@ fn user(line: UserLine) -> Result<User, LineError> {
             IdType::UeIpv6 => id.value.parse::<Ipv6Addr>().is_ok(),
             IdType::NatedIp => id.value.parse::<IpAddr>().is_ok(),
             IdType::GtpTeid => !id.value.is_empty(),
+            IdType::Reserved => false,
         };
         if !is_right {
             return wrong(

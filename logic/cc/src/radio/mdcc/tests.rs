@@ -435,6 +435,38 @@ fn idle_flow_does_not_count_as_pep_silence() {
 }
 
 #[test]
+fn pep_that_is_gone_is_noticed_by_a_flow_of_single_requests_too() {
+    // A packet every second. Each round trip of 40 ms counts as silence, and the idle time after it does not.
+    let mut rig = Rig::with(100.0, 90.0);
+    for (request, expected) in [Mode::Both; 5].into_iter().chain([Mode::Alone; 2]).enumerate() {
+        let idle = Span::SECOND;
+        rig.cx.now += idle - RTT;
+        rig.control.on_idle_restart(&rig.cx, &mut rig.w, idle);
+        let first = rig.send(1);
+        rig.cx.now += RTT;
+        rig.acknowledge(first..first + 1);
+        assert_eq!(rig.control.mode, expected, "request {request}");
+    }
+}
+
+#[test]
+fn reports_on_a_single_request_that_are_lost_are_no_silence() {
+    let mut rig = Rig::with(100.0, 90.0);
+    for request in 0..50 {
+        let idle = Span::SECOND;
+        rig.cx.now += idle - RTT;
+        rig.control.on_idle_restart(&rig.cx, &mut rig.w, idle);
+        let first = rig.send(1);
+        rig.cx.now += RTT;
+        if request % 5 == 4 {
+            rig.see(first..first + 1);
+        }
+        rig.acknowledge(first..first + 1);
+        assert_eq!(rig.control.mode, Mode::Both, "request {request}");
+    }
+}
+
+#[test]
 fn without_a_pep_it_is_cubic() {
     use crate::testing::testbed::Bed;
     // The windows are the same, acknowledgement by acknowledgement, with and without losses.
