@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run test test-fast ci fmt lint doc unit real-time computed bench instructions instructions-record install guide minimum-rust deny advisories
+.PHONY: run test test-fast fmt lint doc unit bench instructions instructions-record install guide minimum-rust deny advisories
 
 # `ranpace kernel` is built where clang and the headers of libelf and zlib are; everything else needs none of them.
 HAS_BPF := $(shell [ "$$(uname -s)" = Linux ] && command -v $${CLANG:-clang} >/dev/null && \
@@ -40,16 +40,6 @@ run:
 # Everything that CI checks: format, warnings, documentation, every test.
 test: fmt lint doc unit
 
-# The same and the count of instructions, as CI runs them: tests that keep to the real clock mostly wait, so everything else runs beside them,
-# with the least priority. Its output comes at the end.
-BESIDE = target/beside.log
-ci: fmt
-	$(CARGO) test --workspace --locked --no-run $(CHECKED)
-	@echo "Beside the tests in real time run lint, computed tests, doc and instructions: $(BESIDE)"
-	@nice -n 19 $(MAKE) --no-print-directory --keep-going lint computed doc instructions > $(BESIDE) 2>&1 & beside=$$!; \
-		$(MAKE) --no-print-directory real-time; status=$$?; \
-		wait $$beside || status=1; cat $(BESIDE); exit $$status
-
 # What needs neither root nor the real clock, in less than four minutes once it is built: libraries, the simulator, scenarios, the pages.
 # One command with the features of `unit`: cargo then builds nothing for it that `make test` does not need, too.
 FAST = golden conservation physics recovery quic any_text cells key_tables page refused \
@@ -69,22 +59,8 @@ lint:
 doc:
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked $(CHECKED)
 
-unit: real-time computed
-
-# Files of tests that emulate networks, load programs into the kernel or speak through sockets, and files of all other tests. Tests inside
-# packages are of both kinds, and run with the former.
-TESTS := $(sort $(basename $(notdir $(wildcard $(addsuffix /tests/*.rs,logic/* carriers/* carriers/*/* front/* reproductions/*)))) \
-	$(notdir $(patsubst %/main.rs,%,$(wildcard $(addsuffix /tests/*/main.rs,logic/* carriers/* carriers/*/* front/*)))))
-REAL_TIME := $(filter emulate% kernel% validate_% %as_root amqp docs_commands fast_open feed hostile lifetime loopback middleboxes pep \
-	proxy requests rnis safety soak standard undo update workloads,$(TESTS))
-COMPUTED := $(filter-out $(REAL_TIME),$(TESTS))
-
-real-time:
-	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED) --lib --bins $(REAL_TIME:%=--test %)
-
-computed:
-	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED) --examples $(COMPUTED:%=--test %)
-	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED) --doc
+unit:
+	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED)
 
 bench:
 	$(CARGO) bench --package ranpace-benches

@@ -103,7 +103,7 @@ pub struct Emulate {
     /// handovers and signals as lines of JSON on a Unix socket, such as unix:/run/cell.sock
     #[arg(long, value_name = "unix:PATH", value_parser = socket)]
     rnis: Option<PathBuf>,
-    /// Run the scenario's [[proxy]] and [[pep]] as daemons (`ranpace proxy`, `ranpace pep`), configured by the scenario's keys, on hosts
+    /// Run the scenario's proxies and PEPs as daemons (`ranpace proxy`, `ranpace pep`), configured by the scenario's keys, on hosts
     /// whose kernels forward packets. Flows may have the controls of `ranpace kernel`
     #[arg(long)]
     real_proxy: bool,
