@@ -1,8 +1,8 @@
 //! How much payload a proxy that splits connections takes from users before servers have been sent it.
 //!
 //! All connections of a user share one limit. Each may have half of what the others and itself have left of it waiting in the proxy: a
-//! server that does not read stops its own connection, and there is always room for another one. What waits never reaches the limit,
-//! but for what clients were allowed to send before ([`Uploads::window`]). Downloads are bounded by [`rapid`](crate::rapid).
+//! server that does not read stops its own connection, and there is always room for another one. If clients obey the windows, what waits
+//! never reaches the limit, but for what they were allowed to send before ([`Uploads::window`]). Downloads are bounded by [`rapid`](crate::rapid).
 //!
 //! Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking
 //! 6(2), 1998; the factor of a half is ours.
