@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ranpace_units::Time;
 
 use crate::namespaces::{NamespaceError, within};
-use crate::plan::{Plan, Program};
+use crate::plan::{Daemon, Plan, Program, Ready};
 use crate::programs::Running;
 
 /// Longest wait until a daemon is ready. Ours: loading programs into a kernel takes a second on a busy machine.
@@ -21,32 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const BEAT: Duration = Duration::from_millis(10);
 /// Bytes at the end of a daemon's log that an error has at most.
 const LAST_WORDS: u64 = 2_000;
-
-/// A daemon of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Daemon {
-    /// What errors call it.
-    pub name: String,
-    /// The program, and its host.
-    pub program: Program,
-    /// What it answers at when it is ready.
-    pub ready: Ready,
-    /// It starts at this time; at zero, it is ready before the emulation begins.
-    pub from: Time,
-    /// It is ended at this time, and started again at the second one.
-    pub until: Option<(Time, Option<Time>)>,
-    /// The file that has its output.
-    pub log: PathBuf,
-}
-
-/// What answers when a daemon is ready.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ready {
-    /// A Unix socket.
-    Socket(PathBuf),
-    /// A TCP port, in the daemon's network namespace.
-    Port(SocketAddr),
-}
 
 /// Why an emulation with daemons failed.
 #[derive(Debug, thiserror::Error)]

@@ -98,7 +98,7 @@ pub use timeliness::{LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Timeliness, W
 pub use topology::{Topology, TopologyError};
 
 #[cfg(target_os = "linux")]
-pub use daemons::{Daemon, DaemonError, Ready};
+pub use daemons::DaemonError;
 #[cfg(target_os = "linux")]
 pub use delivery::Delivery;
 #[cfg(target_os = "linux")]
@@ -110,7 +110,7 @@ pub use namespaces::{NamespaceError, become_root, check, clean, own_folder, with
 #[cfg(target_os = "linux")]
 pub use pcap::{CaptureError, Captured};
 #[cfg(target_os = "linux")]
-pub use plan::{Plan, Program, Views};
+pub use plan::{Daemon, Plan, Program, Ready, Views};
 #[cfg(target_os = "linux")]
 pub use programs::enter;
 #[cfg(target_os = "linux")]

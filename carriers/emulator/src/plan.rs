@@ -1,12 +1,12 @@
 //! The settings of an emulation.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 
-use ranpace_units::Span;
+use ranpace_units::{Span, Time};
 
-use crate::daemons::Daemon;
 use crate::delivery::Delivery;
 use crate::live::Snapshot;
 use crate::workloads::Workloads;
@@ -18,6 +18,32 @@ pub struct Program {
     pub host: String,
     /// The program and its arguments; at least the program.
     pub words: Vec<OsString>,
+}
+
+/// A daemon of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Daemon {
+    /// What errors call it.
+    pub name: String,
+    /// The program, and its host.
+    pub program: Program,
+    /// What it answers at when it is ready.
+    pub ready: Ready,
+    /// It starts at this time; at zero, it is ready before the emulation begins.
+    pub from: Time,
+    /// It is ended at this time, and started again at the second one.
+    pub until: Option<(Time, Option<Time>)>,
+    /// The file that has its output.
+    pub log: PathBuf,
+}
+
+/// What answers when a daemon is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// A Unix socket.
+    Socket(PathBuf),
+    /// A TCP port, in the daemon's network namespace.
+    Port(SocketAddr),
 }
 
 /// The plan; by default no program runs, and there is no time limit.

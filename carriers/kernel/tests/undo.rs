@@ -28,6 +28,8 @@ const NO_WINDOW: f64 = 0x8220_28e5_u32 as f64;
 const INFINITE: f64 = 0x7fff_ffff as f64;
 /// More segments than the memory of a socket holds (tcp_wmem, 4 MB).
 const MOST: f64 = 4096.0;
+/// Readings, 10 ms apart, until the next acknowledgement has come for certain.
+const MENDED_WITHIN: usize = 10;
 /// Rate of the link.
 const RATE: &str = "40mbit";
 /// A segment that comes so late has been taken for lost.
@@ -62,8 +64,18 @@ fn reductions_are_taken_back_to_a_window() {
             let begun = Instant::now();
             while begun.elapsed() < time {
                 written += rig::write_for(&mut stream, Duration::from_millis(10));
-                let cwnd = rig::figure(&hosts, &in_use, SENDER, local, "cwnd");
-                assert!((1.0..=MOST).contains(&cwnd), "{}: a window of {cwnd}", kind.name);
+                // A kernel that skips a program takes a stale word for the window (docs/kernel.md); the next acknowledgement replaces it.
+                let is_sane = |cwnd: &f64| (1.0..=MOST).contains(cwnd);
+                let read = || rig::figure(&hosts, &in_use, SENDER, local, "cwnd");
+                let mut cwnd = read();
+                for _ in 0..MENDED_WITHIN {
+                    if is_sane(&cwnd) {
+                        break;
+                    }
+                    written += rig::write_for(&mut stream, Duration::from_millis(10));
+                    cwnd = read();
+                }
+                assert!(is_sane(&cwnd), "{}: a window of {cwnd}", kind.name);
                 largest = largest.max(cwnd);
             }
         };

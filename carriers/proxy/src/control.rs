@@ -14,22 +14,16 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use http_body_util::{BodyExt as _, Empty};
-use hyper::body::Bytes;
-use hyper::{Method, Request};
-use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::runtime::{Builder, Runtime};
+use hyper::Method;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Notify, oneshot};
 
+use crate::client::{ask, runtime};
 use crate::config::Control;
 use crate::error::ProxyError;
 use crate::metrics::Metrics;
 use crate::proxy::{Asker, Command};
 use crate::snapshot::Snapshot;
-
-/// A proxy that does not answer for this time hangs. Ours.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What answers are made of.
 #[derive(Clone)]
@@ -126,10 +120,6 @@ async fn port(address: Option<SocketAddr>) -> Result<Option<TcpListener>, ProxyE
     listener.map(Some).map_err(ProxyError::system(format!("listen at {address} for collectors of metrics")))
 }
 
-fn runtime() -> Result<Runtime, ProxyError> {
-    Builder::new_current_thread().enable_all().build().map_err(ProxyError::system("start a runtime"))
-}
-
 async fn snapshot(shared: &Shared) -> Option<Snapshot> {
     let (answer, answered) = oneshot::channel();
     shared.asker.ask(Command::Show(answer));
@@ -186,58 +176,5 @@ pub fn ask_snapshot(socket: &Path) -> Result<Snapshot, ProxyError> {
     let body = ask(socket, Method::GET, "/show")?;
     serde_json::from_slice(&body).map_err(|error| {
         ProxyError::Setup(format!("the proxy's answer is not understood ({error}): is it of this version?"))
-    })
-}
-
-/// Tells the proxy at this socket to split no further connections, and to end when those that are open have ended.
-///
-/// # Errors
-///
-/// None is there, or it does not answer within five seconds.
-pub fn ask_drain(socket: &Path) -> Result<(), ProxyError> {
-    ask(socket, Method::POST, "/drain").map(drop)
-}
-
-/// Asks the proxy at this socket to hand over to this process, and returns when it has.
-pub(crate) fn ask_hand_over(socket: &Path) -> Result<(), ProxyError> {
-    ask(socket, Method::POST, "/hand-over").map(drop)
-}
-
-/// Waits until a proxy that has handed over has left its control socket, but not for ever.
-pub(crate) fn wait_until_left(socket: &Path) {
-    let until = std::time::Instant::now() + PATIENCE;
-    while std::os::unix::net::UnixStream::connect(socket).is_ok() && std::time::Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn ask(socket: &Path, method: Method, path: &str) -> Result<Bytes, ProxyError> {
-    let failed = |reason: String| ProxyError::Command {
-        command: format!("{method} {path} at {}", socket.display()),
-        reason,
-    };
-    let answer = async {
-        let stream = UnixStream::connect(socket).await;
-        let stream = stream.map_err(|error| ProxyError::NotRunning { socket: socket.to_owned(), error })?;
-        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = handshake.map_err(|error| failed(error.to_string()))?;
-        tokio::spawn(connection);
-        let request = Request::builder()
-            .method(method.clone())
-            .uri(path)
-            .header("Host", "proxy")
-            .body(Empty::<Bytes>::new());
-        let request = request.map_err(|error| failed(error.to_string()))?;
-        let answer = sender.send_request(request).await.map_err(|error| failed(error.to_string()))?;
-        let status = answer.status();
-        let body = answer.into_body().collect().await.map_err(|error| failed(error.to_string()))?.to_bytes();
-        if status.is_success() {
-            return Ok(body);
-        }
-        Err(failed(format!("the proxy answered {status}: {}", String::from_utf8_lossy(&body))))
-    };
-    runtime()?.block_on(async {
-        let is_late = |_| failed(format!("no answer for {} s: the proxy hangs", PATIENCE.as_secs()));
-        tokio::time::timeout(PATIENCE, answer).await.map_err(is_late)?
     })
 }

@@ -21,8 +21,8 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 use socket2::{SockRef, Socket};
 
+use crate::client;
 use crate::config::{self, Config};
-use crate::control;
 use crate::devices::Devices;
 use crate::error::ProxyError;
 use crate::handshakes::{Handshake, State};
@@ -115,7 +115,7 @@ impl Inheritance {
         rustix::net::listen(&listener, 1).map_err(io::Error::from).map_err(failed())?;
         SockRef::from(&listener).set_nonblocking(true).map_err(failed())?;
         let control_socket = config.control.socket.clone();
-        let asking = std::thread::spawn(move || control::ask_hand_over(&control_socket));
+        let asking = std::thread::spawn(move || client::ask_hand_over(&control_socket));
         let until = Instant::now() + PATIENCE;
         let stream = loop {
             match rustix::net::accept_with(&listener, SocketFlags::CLOEXEC) {

@@ -14,6 +14,7 @@
 mod alive;
 mod allocation;
 mod buffers;
+pub mod client;
 pub mod config;
 pub mod control;
 mod devices;

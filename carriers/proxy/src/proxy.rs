@@ -20,8 +20,8 @@ use socket2::Socket;
 
 use crate::alive::{Alive, CERTAIN, RENEWED};
 use crate::buffers::Buffers;
+use crate::client;
 use crate::config::{Config, Handshake};
-use crate::control;
 use crate::devices::Devices;
 use crate::error::ProxyError;
 use crate::feed::{FeedThread, News};
@@ -305,7 +305,7 @@ impl Proxy {
         for handshake in inheritance.handshakes {
             self.add_handshake(handshake);
         }
-        control::wait_until_left(&self.config.control.socket);
+        client::wait_until_left(&self.config.control.socket);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use ranpace_proxy::control::ask_drain;
+use ranpace_proxy::client::ask_drain;
 use ranpace_proxy::{Config, Rules};
 use socket2::{Domain, Socket, Type};
 

@@ -297,7 +297,7 @@ mod tests {
             ("[feed.table]\npath = \"a\"\nusers = 70000", "1 to 65536"),
             (
                 "[feed.datagrams]\nlisten = \"host\"",
-                "line 2: `feed.datagrams.listen`: invalid socket address",
+                "line 2: `feed.datagrams.listen`: expected an IP address and a port",
             ),
             ("[feed.datagrams]\nlisten = \"127.0.0.1:0\"\nmost = 0", "at least 1"),
             ("[feed.amqp]\naddress = \"rabbit\"", "amqp://"),

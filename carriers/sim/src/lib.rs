@@ -26,6 +26,7 @@ mod flow;
 mod host_table;
 mod lightweight;
 mod passing;
+mod pep_outcome;
 mod quic;
 mod series;
 mod simulation;

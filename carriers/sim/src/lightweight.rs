@@ -13,6 +13,7 @@ use ranpace_tcp::{Kind, PepView, Segment};
 use ranpace_units::{Span, Time};
 
 use crate::flow::Ends;
+use crate::pep_outcome::PepOutcome;
 
 /// IPv4 header, which is excluded.
 const IP_HEADER: u32 = 20;
@@ -25,17 +26,6 @@ pub(crate) struct Peps<'a> {
     delays: Vec<Vec<(Span, Span)>>,
     /// For each flow whether a PEP watches it.
     watched: Vec<bool>,
-}
-
-/// The outcome of delivering a report to a sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PepOutcome {
-    /// The sender has applied it.
-    Used,
-    /// It contradicts what was sent; `impossible` if no loss of messages explains it. If `ask`, a new epoch is to be requested.
-    Rejected { impossible: bool, ask: bool },
-    /// It does not concern this sender, or came too late.
-    Ignored,
 }
 
 impl<'a> Peps<'a> {

@@ -17,7 +17,7 @@ use ranpace_network::Direction;
 use ranpace_network::FlowCounts;
 use ranpace_network::random::mix;
 
-use crate::lightweight::PepOutcome;
+use crate::pep_outcome::PepOutcome;
 
 /// Headers of IPv4 and UDP around a datagram.
 const HEADERS: u32 = 20 + 8;

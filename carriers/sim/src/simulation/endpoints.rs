@@ -11,8 +11,9 @@ use ranpace_units::Span;
 use super::{HintObserver, Network};
 use crate::flow::{Ends, Flow};
 use crate::host_table::HostTable;
-use crate::lightweight::{PepOutcome, Peps, deliver_report};
+use crate::lightweight::{Peps, deliver_report};
 use crate::passing::OnPath;
+use crate::pep_outcome::PepOutcome;
 use crate::series;
 use crate::split::Splits;
 

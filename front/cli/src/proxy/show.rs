@@ -7,8 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use ranpace_proxy::ProxyError;
+use ranpace_proxy::client::ask_drain;
 use ranpace_proxy::config::CONTROL_SOCKET;
-use ranpace_proxy::control::{ask_drain, ask_snapshot};
+use ranpace_proxy::control::ask_snapshot;
 use ranpace_proxy::snapshot::{Flow, Snapshot, User};
 
 use crate::failure::Failure;

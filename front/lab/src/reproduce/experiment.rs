@@ -15,12 +15,30 @@ use super::patch;
 use super::picture_spec::PictureSpec;
 use super::places::Set;
 use super::points::Mean;
-use super::real::Real;
 use super::rows::sections;
 use super::runs::{Runs, combinations};
 use super::toml::{Table, Toml};
 use crate::figure::Figure;
 pub use crate::figure::Values;
+
+/// The part of an experiment that is played on Linux too.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Real {
+    /// What differs from the simulated runs.
+    pub says: String,
+    /// The schemes.
+    pub schemes: Vec<String>,
+    /// The points, by their labels or the beginnings of these; all if there are none.
+    #[serde(default)]
+    pub at: Vec<String>,
+    /// Values of places; durations replace longer ones alone.
+    #[serde(default)]
+    pub set: Set,
+    /// The criteria; without any, all that need no other schemes.
+    #[serde(default)]
+    pub criteria: Vec<String>,
+}
 
 /// A published experiment.
 #[derive(Clone, Debug, Deserialize)]

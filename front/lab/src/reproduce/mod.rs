@@ -42,8 +42,8 @@ use sha2::{Digest as _, Sha256};
 
 pub use algebra::{Expr, OtherFigure, Reduce};
 pub use experiment::{
-    Criterion, Experiment, ExperimentError, PlotSpec, Quick, Reading, Role, Scheme, Sensitivity, TableSpec,
-    Variation,
+    Criterion, Experiment, ExperimentError, PlotSpec, Quick, Reading, Real, Role, Scheme, Sensitivity,
+    TableSpec, Variation,
 };
 pub use faults::Faults;
 pub use figure_table::FigureTable;
@@ -55,7 +55,7 @@ pub use picture_spec::{AxisSpec, Form, OneOrMore, PictureSpec, Published, Sample
 pub use places::Set;
 pub use plan::{Planned, plan, vary};
 pub use points::Mean;
-pub use real::{Real, time_needed};
+pub use real::time_needed;
 pub use record::{
     BEGIN, END, LINUX_BEGIN, LINUX_END, Record, RecordError, RecordedTable, linux_part, overview, part,
     write_overview,

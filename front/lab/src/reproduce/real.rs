@@ -5,10 +5,9 @@ use std::sync::atomic::Ordering;
 
 use ranpace_sim::RunResult;
 use ranpace_units::Span;
-use serde::Deserialize;
 
-use super::experiment::Experiment;
-use super::places::{Set, fill_text};
+use super::experiment::{Experiment, Real};
+use super::places::fill_text;
 use super::recordings::Recordings;
 use super::results::Absent;
 use super::runs::{Point, Runs};
@@ -20,25 +19,6 @@ use crate::{Job, Origin, Progress, Store, VERSION};
 pub const LINUX: &str = "-linux";
 /// What an emulation takes beside its duration: namespaces and daemons. Ours, measured.
 const OVERHEAD: Span = Span::from_millis(1_500);
-
-/// The part of an experiment that is played on Linux too.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Real {
-    /// What differs from the simulated runs.
-    pub says: String,
-    /// The schemes.
-    pub schemes: Vec<String>,
-    /// The points, by their labels or the beginnings of these; all if there are none.
-    #[serde(default)]
-    pub at: Vec<String>,
-    /// Values of places; durations replace longer ones alone.
-    #[serde(default)]
-    pub set: Set,
-    /// The criteria; without any, all that need no other schemes.
-    #[serde(default)]
-    pub criteria: Vec<String>,
-}
 
 impl Experiment {
     /// The experiment whose runs are those of its part on Linux, if it has one.
