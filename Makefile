@@ -52,6 +52,9 @@ fmt:
 
 lint:
 	$(CARGO) clippy --workspace --all-targets --locked $(CHECKED) -- --deny warnings
+	@# What `make run` builds, and a build without what needs clang.
+	$(CARGO) clippy --package ranpace --locked --no-default-features -- --deny warnings
+	$(CARGO) clippy --package ranpace --locked -- --deny warnings
 	@# The fuzz targets are a workspace of their own; is their lock file of these manifests?
 	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 

@@ -11,6 +11,7 @@
 #![deny(missing_docs)]
 
 pub mod addresses;
+mod application;
 mod headers;
 mod hint_json;
 mod hint_line;

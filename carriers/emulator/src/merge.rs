@@ -80,16 +80,16 @@ fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<
     let (first_sent, last_received) = match &played.ends {
         Ends::Tcp(stream) => {
             flow.cc = format!("kernel {}", stream.cc());
-            flow.measured = stream.measured(from, end);
-            flow.transfers.clone_from(&stream.transfers);
+            flow.measured = stream.application.measured(from, end);
+            flow.transfers = stream.application.transfers().to_vec();
             kernel(flow, &played.record);
             add_split(flow, Some(&played.split));
             (stream.first_sent, stream.last_received)
         }
         Ends::Quic(quic) => {
             quic.cc().clone_into(&mut flow.cc);
-            flow.measured = quic.measured(from, end);
-            flow.transfers.clone_from(&quic.transfers);
+            flow.measured = quic.application.measured(from, end);
+            flow.transfers = quic.application.transfers().to_vec();
             kernel(flow, &played.record);
             add_split(flow, None);
             (quic.first_sent, quic.last_received)

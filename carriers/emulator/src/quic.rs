@@ -11,14 +11,14 @@ use std::time::Instant;
 use mio::net::UdpSocket;
 use mio::{Interest, Registry};
 use ranpace_cc::{Algorithm, Pacing};
-use ranpace_network::Transfer;
 use ranpace_network::random::mix;
 use ranpace_quic::{Clock, Config, Opener, Receiver, Sender};
-use ranpace_scenario::{FlowSpec, Workload};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_scenario::FlowSpec;
+use ranpace_units::Time;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::addresses;
+use crate::application::Application;
 use crate::stream::Role;
 use crate::tcp_info::TcpInfo;
 
@@ -46,7 +46,6 @@ struct Connection {
 
 /// The flow.
 pub struct QuicStream<'a> {
-    spec: &'a FlowSpec,
     algorithm: &'a Algorithm,
     config: &'a Config,
     flow: usize,
@@ -63,14 +62,9 @@ pub struct QuicStream<'a> {
     /// The call that is due next, of those that were announced.
     again: Option<Time>,
     out: Vec<u8>,
-    /// Payload read on earlier connections, and that of the transfers of this one that are complete.
+    /// Payload read on earlier connections.
     earlier: u64,
-    asked: u64,
-    complete: usize,
-    pub transfers: Vec<Transfer>,
-    /// When it had delivered everything it will deliver.
-    pub finished: Option<Time>,
-    stopped: bool,
+    pub application: Application<'a>,
     pub first_sent: Option<Time>,
     pub last_received: Option<Time>,
 }
@@ -85,7 +79,6 @@ impl<'a> QuicStream<'a> {
         seed: u64,
     ) -> Self {
         Self {
-            spec,
             algorithm,
             config,
             flow,
@@ -100,11 +93,7 @@ impl<'a> QuicStream<'a> {
             again: None,
             out: Vec::new(),
             earlier: 0,
-            asked: 0,
-            complete: 0,
-            transfers: Vec::new(),
-            finished: None,
-            stopped: false,
+            application: Application::new(spec),
             first_sent: None,
             last_received: None,
         }
@@ -153,11 +142,12 @@ impl<'a> QuicStream<'a> {
     /// Opens a connection, the first or a later one, and starts the application; call it in the namespace of the opening host.
     /// Returns when to ask the application again.
     pub fn begin(&mut self, now: Time, registry: &Registry) -> io::Result<Option<Time>> {
-        if self.stopped {
+        if self.application.is_stopped() {
             return Ok(None);
         }
         self.earlier = self.delivered();
-        (self.asked, self.complete, self.client_at) = (0, self.transfers.len(), None);
+        self.application.on_connection();
+        self.client_at = None;
         let (own, peer) = self.places();
         let socket = Self::socket((addresses::v4(own), 0).into())?;
         socket.connect(&SocketAddr::from((addresses::v4(peer), self.port)).into())?;
@@ -178,20 +168,7 @@ impl<'a> QuicStream<'a> {
 
     /// The application writes. Returns when to ask it again.
     pub fn write(&mut self, now: Time) -> Option<Time> {
-        if self.stopped {
-            return None;
-        }
-        let mut transfer = |size: Bytes| {
-            self.transfers.push(Transfer { start: now, size, completion: None, handed_over: None });
-            size
-        };
-        let (bytes, next) = match self.spec.workload {
-            Workload::Bulk => (Bytes::MAX, None),
-            Workload::Fixed { size } | Workload::Repeat { size, .. } => (transfer(size), None),
-            Workload::Paced { rate, interval } => (rate.bytes_in(interval), Some(now + interval)),
-            Workload::Web { page, interval } => (transfer(page), Some(now + interval)),
-            Workload::Cbr { .. } | Workload::Ppbp { .. } => return None,
-        };
+        let (bytes, next) = self.application.write(now);
         if let Some(connection) = &mut self.connection {
             connection.sender.write(bytes);
         }
@@ -289,43 +266,14 @@ impl<'a> QuicStream<'a> {
         let announced = self.again.filter(|again| *again <= due);
         let again = (announced.is_none() && due < Time::MAX).then_some(due);
         self.again = announced.or(again);
-        let (is_over, next) = match self.complete < self.transfers.len() {
-            true => self.check_transfers(now),
-            false => (false, None),
-        };
-        Ok(Work { again, is_over, next })
-    }
-
-    /// As that of a TCP flow.
-    fn check_transfers(&mut self, at: Time) -> (bool, Option<Time>) {
         let read = self.of_connection();
-        while let Some(transfer) = self.transfers.get_mut(self.complete) {
-            if read < self.asked + transfer.size.get() {
-                return (false, None);
-            }
-            self.asked += transfer.size.get();
-            transfer.completion = Some(at - transfer.start);
-            self.complete += 1;
-        }
-        match self.spec.workload {
-            Workload::Fixed { .. } => {
-                self.finished = Some(at);
-                (false, None)
-            }
-            Workload::Repeat { pause, count, .. } => {
-                if count.is_some_and(|count| self.transfers.len() >= count as usize) {
-                    self.finished = Some(at);
-                    return (true, None);
-                }
-                (true, (!self.stopped).then(|| at + pause))
-            }
-            _ => (false, None),
-        }
+        let (is_over, next) = self.application.on_read(read, now);
+        Ok(Work { again, is_over, next })
     }
 
     /// The application stops: what is on its way still arrives.
     pub fn stop(&mut self) {
-        self.stopped = true;
+        self.application.stop();
         if let Some(connection) = &mut self.connection {
             connection.sender.stop();
         }
@@ -359,11 +307,5 @@ impl<'a> QuicStream<'a> {
             timeouts: u16::try_from(sender.timeouts()).unwrap_or(u16::MAX),
             ..TcpInfo::default()
         })
-    }
-
-    /// The part of its lifetime that was measured between `from` and `end`.
-    pub fn measured(&self, from: Time, end: Time) -> Span {
-        let stop = self.spec.stop.unwrap_or(Time::MAX).min(self.finished.unwrap_or(Time::MAX)).min(end);
-        stop - from.max(self.spec.start)
     }
 }

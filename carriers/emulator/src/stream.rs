@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
-use ranpace_network::Transfer;
-use ranpace_scenario::{FlowSpec, Workload};
-use ranpace_units::{Span, Time};
+use ranpace_scenario::FlowSpec;
+use ranpace_units::Time;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::addresses;
+use crate::application::Application;
 use crate::workloads::Settings;
 
 /// Bytes per read or write call, and calls of an end before others get their turn.
@@ -74,7 +74,6 @@ struct End {
 /// The flow.
 #[derive(Debug)]
 pub struct Stream<'a> {
-    spec: &'a FlowSpec,
     flow: usize,
     /// Places of its sender and of its receiver.
     from: usize,
@@ -89,13 +88,7 @@ pub struct Stream<'a> {
     /// Payload read, in total and on the current connection.
     pub delivered: u64,
     of_connection: u64,
-    /// Payload of the completed transfers of the current connection.
-    asked: u64,
-    complete: usize,
-    pub transfers: Vec<Transfer>,
-    /// When it had delivered everything it will deliver.
-    pub finished: Option<Time>,
-    stopped: bool,
+    pub application: Application<'a>,
     pub first_sent: Option<Time>,
     pub last_received: Option<Time>,
 }
@@ -109,7 +102,6 @@ impl<'a> Stream<'a> {
         settings: &'a Settings,
     ) -> Self {
         Self {
-            spec,
             flow,
             from,
             to,
@@ -121,11 +113,7 @@ impl<'a> Stream<'a> {
             to_write: 0,
             delivered: 0,
             of_connection: 0,
-            asked: 0,
-            complete: 0,
-            transfers: Vec::new(),
-            finished: None,
-            stopped: false,
+            application: Application::new(spec),
             first_sent: None,
             last_received: None,
         }
@@ -182,12 +170,12 @@ impl<'a> Stream<'a> {
     /// Opens a connection, the first or a later one, and starts the application; call it in the namespace of the opening host.
     /// Returns when to ask the application again.
     pub fn begin(&mut self, now: Time, registry: &Registry) -> io::Result<Option<Time>> {
-        if self.stopped {
+        if self.application.is_stopped() {
             return Ok(None);
         }
         (self.sender, self.receiver) = (None, None);
-        (self.to_write, self.of_connection, self.asked) = (0, 0, 0);
-        self.complete = self.transfers.len();
+        (self.to_write, self.of_connection) = (0, 0);
+        self.application.on_connection();
         let next = self.write(now);
         let socket = self.socket(self.settings.sender_opens)?;
         let (own, peer) = self.places();
@@ -222,21 +210,8 @@ impl<'a> Stream<'a> {
 
     /// The application writes. Returns when to ask it again.
     pub fn write(&mut self, now: Time) -> Option<Time> {
-        if self.stopped {
-            return None;
-        }
-        let mut transfer = |size: ranpace_units::Bytes| {
-            self.transfers.push(Transfer { start: now, size, completion: None, handed_over: None });
-            size.get()
-        };
-        let (bytes, next) = match self.spec.workload {
-            Workload::Bulk => (u64::MAX, None),
-            Workload::Fixed { size } | Workload::Repeat { size, .. } => (transfer(size), None),
-            Workload::Paced { rate, interval } => (rate.bytes_in(interval).get(), Some(now + interval)),
-            Workload::Web { page, interval } => (transfer(page), Some(now + interval)),
-            Workload::Cbr { .. } | Workload::Ppbp { .. } => (0, None),
-        };
-        self.to_write = self.to_write.saturating_add(bytes);
+        let (bytes, next) = self.application.write(now);
+        self.to_write = self.to_write.saturating_add(bytes.get());
         next
     }
 
@@ -270,7 +245,7 @@ impl<'a> Stream<'a> {
         let Some(listener) = &self.listener else { return Ok(None) };
         loop {
             match listener.accept() {
-                Ok((stream, from)) if from.ip() == opener && !self.stopped => {
+                Ok((stream, from)) if from.ip() == opener && !self.application.is_stopped() => {
                     if !self.settings.sender_opens {
                         stream.set_nodelay(true)?;
                     }
@@ -336,7 +311,7 @@ impl<'a> Stream<'a> {
                     Err(error) => {
                         self.receiver = None;
                         // The reset was requested.
-                        if self.stopped && error.kind() == ErrorKind::ConnectionReset {
+                        if self.application.is_stopped() && error.kind() == ErrorKind::ConnectionReset {
                             break;
                         }
                         return Err(error);
@@ -346,37 +321,10 @@ impl<'a> Stream<'a> {
             more |= self.receiver.as_ref().is_some_and(|receiver| receiver.ready);
         }
         let (is_over, next) = match self.last_received {
-            Some(at) if self.complete < self.transfers.len() => self.check_transfers(at),
-            _ => (false, None),
+            Some(at) => self.application.on_read(self.of_connection, at),
+            None => (false, None),
         };
         Ok(Work { more, is_over, next })
-    }
-
-    /// Checks for completed transfers, the last payload having arrived at `at`. Returns whether the connection has served its
-    /// purpose, and when the next one begins.
-    fn check_transfers(&mut self, at: Time) -> (bool, Option<Time>) {
-        while let Some(transfer) = self.transfers.get_mut(self.complete) {
-            if self.of_connection < self.asked + transfer.size.get() {
-                return (false, None);
-            }
-            self.asked += transfer.size.get();
-            transfer.completion = Some(at - transfer.start);
-            self.complete += 1;
-        }
-        match self.spec.workload {
-            Workload::Fixed { .. } => {
-                self.finished = Some(at);
-                (false, None)
-            }
-            Workload::Repeat { pause, count, .. } => {
-                if count.is_some_and(|count| self.transfers.len() >= count as usize) {
-                    self.finished = Some(at);
-                    return (true, None);
-                }
-                (true, (!self.stopped).then(|| at + pause))
-            }
-            _ => (false, None),
-        }
     }
 
     /// Closes both ends; the kernel finishes sending.
@@ -386,17 +334,11 @@ impl<'a> Stream<'a> {
 
     /// The application stops: see the head of this file.
     pub fn stop(&mut self) {
-        self.stopped = true;
+        self.application.stop();
         self.to_write = 0;
         if let Some(sender) = self.sender.take() {
             // Closing it then resets the connection.
             let _ = SockRef::from(&sender.stream).set_linger(Some(Duration::ZERO));
         }
-    }
-
-    /// The part of its lifetime that was measured between `from` and `end`.
-    pub fn measured(&self, from: Time, end: Time) -> Span {
-        let stop = self.spec.stop.unwrap_or(Time::MAX).min(self.finished.unwrap_or(Time::MAX)).min(end);
-        stop - from.max(self.spec.start)
     }
 }

@@ -44,7 +44,6 @@ pub struct Daemons {
     files: Vec<(String, String)>,
     daemons: Vec<Daemon>,
     /// The file of the agent at the servers, if there are PEPs.
-    #[cfg_attr(not(feature = "kernel"), expect(dead_code, reason = "only a kernel control reads it"))]
     agent: Option<PathBuf>,
     /// Name of the proxy.
     proxy: Option<String>,
@@ -223,7 +222,10 @@ impl Daemons {
         let outcome =
             crate::validate::controls::with(scenario, topology, plan, self.agent.as_deref(), emulate);
         #[cfg(not(feature = "kernel"))]
-        let (outcome, _) = (emulate(plan, &mut |_| {}), scenario);
+        let outcome = {
+            let (mut emulate, _controls_of) = (emulate, scenario);
+            emulate(plan, &mut |_| {})
+        };
         let mut outcome = outcome?;
         let splits = outcome.result.flows.iter_mut().filter_map(|flow| flow.split.as_mut());
         splits.for_each(|split| split.proxy = self.proxy.clone().unwrap_or_default());
