@@ -11,6 +11,8 @@ const RTT_GAIN: u64 = 8;
 const FORGET: f64 = 1.0 / 8.0;
 /// The bound of the open window over the BDP on the server's side: as Linux sizes a receive buffer (`tcp_rcv_space_adjust`).
 const OPEN_BDPS: f64 = 2.0;
+/// Backlog over the window at which nothing of it stays open. Ours.
+const CLOSED: f64 = 2.0;
 /// Largest smoothed minimum over the smallest RTT, where it is bounded. Ours.
 const BOUND: (u64, u64) = (3, 2);
 /// Least RTTs to the user and to the server of [`WindowRule::Whole`], whose clock has milliseconds (the authors' ns-3 code).
@@ -269,14 +271,16 @@ impl Flow {
 
     /// Bytes that may still come before the backlog is too large.
     fn room(&self, settings: &Settings) -> f64 {
-        match settings.profile {
-            _ if self.backlog.is_zero() => f64::INFINITY,
-            // Bounds data in flight and backlog together. A slow flow has no headroom, but may have as much backlog as others.
-            Profile::Field if self.limit.is_none() => {
-                (self.wanted(settings) - self.backlog.as_f64()).max(0.0)
-            }
-            _ => (self.cap(settings) - self.backlog).as_f64(),
+        if self.backlog.is_zero() {
+            return f64::INFINITY;
         }
+        let (wanted, backlog) = (self.wanted(settings), self.backlog.as_f64());
+        let left = match settings.profile {
+            // Bounds data in flight and backlog together. A slow flow has no headroom, but may have as much backlog as others.
+            Profile::Field if self.limit.is_none() => (wanted - backlog).max(0.0),
+            _ => (self.cap(settings) - self.backlog).as_f64(),
+        };
+        left.max(least_open(wanted, backlog, settings))
     }
 
     /// The least window, in bytes.
@@ -342,10 +346,13 @@ impl Flow {
         settings.caps.flow.max(Bytes::new((settings.caps.bdps * bdp) as u64))
     }
 
-    /// The same while the radio is unknown: the arrival rate shows what the user's side takes, and may double with each RTT.
-    pub(super) fn open_cap(&self, settings: &Settings) -> Bytes {
+    /// The bytes that may still come while the radio is unknown: the arrival rate shows what the user's side takes, and may double with
+    /// each RTT.
+    pub(super) fn open_room(&self, settings: &Settings) -> Bytes {
         let bdp = self.peak * self.wan.smoothed.as_secs_f64();
-        settings.caps.flow.max(Bytes::new((OPEN_BDPS * bdp) as u64))
+        let cap = settings.caps.flow.max(Bytes::new((OPEN_BDPS * bdp) as u64));
+        let least = least_open(cap.as_f64(), self.backlog.as_f64(), settings);
+        (cap - self.backlog).max(Bytes::new(least as u64))
     }
 
     /// Returns whether the backlog reduces the window.
@@ -528,6 +535,11 @@ impl Flow {
             _ => 0.0,
         };
     }
+}
+
+/// What stays open of a window, in bytes: see [`Settings::ticking`].
+fn least_open(window: f64, backlog: f64, settings: &Settings) -> f64 {
+    if backlog <= CLOSED * window { settings.least_open * window } else { 0.0 }
 }
 
 /// The least that a server with enough data delivers in an RTT: whole segments, less the one for which a delayed acknowledgement
