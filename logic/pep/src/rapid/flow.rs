@@ -11,8 +11,6 @@ const RTT_GAIN: u64 = 8;
 const FORGET: f64 = 1.0 / 8.0;
 /// The bound of the open window over the BDP on the server's side: as Linux sizes a receive buffer (`tcp_rcv_space_adjust`).
 const OPEN_BDPS: f64 = 2.0;
-/// Backlog over the window at which nothing of it stays open. Ours.
-const CLOSED: f64 = 2.0;
 /// Largest smoothed minimum over the smallest RTT, where it is bounded. Ours.
 const BOUND: (u64, u64) = (3, 2);
 /// Least RTTs to the user and to the server of [`WindowRule::Whole`], whose clock has milliseconds (the authors' ns-3 code).
@@ -275,12 +273,12 @@ impl Flow {
             return f64::INFINITY;
         }
         let (wanted, backlog) = (self.wanted(settings), self.backlog.as_f64());
-        let left = match settings.profile {
+        let limit = match settings.profile {
             // Bounds data in flight and backlog together. A slow flow has no headroom, but may have as much backlog as others.
-            Profile::Field if self.limit.is_none() => (wanted - backlog).max(0.0),
-            _ => (self.cap(settings) - self.backlog).as_f64(),
+            Profile::Field if self.limit.is_none() => wanted,
+            _ => self.cap(settings).as_f64(),
         };
-        left.max(least_open(wanted, backlog, settings))
+        (limit - backlog).max(least_open(wanted, limit, backlog, settings))
     }
 
     /// The least window, in bytes.
@@ -351,7 +349,7 @@ impl Flow {
     pub(super) fn open_room(&self, settings: &Settings) -> Bytes {
         let bdp = self.peak * self.wan.smoothed.as_secs_f64();
         let cap = settings.caps.flow.max(Bytes::new((OPEN_BDPS * bdp) as u64));
-        let least = least_open(cap.as_f64(), self.backlog.as_f64(), settings);
+        let least = least_open(cap.as_f64(), cap.as_f64(), self.backlog.as_f64(), settings);
         (cap - self.backlog).max(Bytes::new(least as u64))
     }
 
@@ -537,9 +535,9 @@ impl Flow {
     }
 }
 
-/// What stays open of a window, in bytes: see [`Settings::ticking`].
-fn least_open(window: f64, backlog: f64, settings: &Settings) -> f64 {
-    if backlog <= CLOSED * window { settings.least_open * window } else { 0.0 }
+/// What stays open of a window whose backlog is limited, in bytes: see [`Settings::ticking`].
+fn least_open(window: f64, limit: f64, backlog: f64, settings: &Settings) -> f64 {
+    if backlog <= limit + window { settings.least_open * window } else { 0.0 }
 }
 
 /// The least that a server with enough data delivers in an RTT: whole segments, less the one for which a delayed acknowledgement

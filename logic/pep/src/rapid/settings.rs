@@ -32,7 +32,7 @@ pub struct Settings {
     /// Time constant with which that bound follows a falling window; it follows a growing window at once. Ours: during fading a
     /// short dip must not stop a server whose data arrive after the dip.
     pub follow: Span,
-    /// The part of its window that a server keeps until the backlog is twice the window; see [`Settings::ticking`].
+    /// The part of its window that a server keeps until the backlog exceeds its limit by a window; see [`Settings::ticking`].
     pub least_open: f64,
     /// The least window on the server's side, in segments. Ours.
     pub floor: u32,
@@ -256,9 +256,9 @@ impl Settings {
     /// rate is above the user's share, and the samples of a round would be a few ticks' worth of bursts. A server that is nearer
     /// sends its window earlier than it is meant to; that waits in the proxy, where it counts against the next window.
     ///
-    /// A backlog closes windows only in part until it is twice the window. Ours: a kernel closes a window at once, but opens it again as
-    /// data arrive, by at most two bytes for each (Linux: `rcv_ssthresh`). From nothing that takes some six RTTs, in which the radio has
-    /// nothing to send; from a fourth, the next RTT opens it, and the backlog lasts longer than that.
+    /// A backlog closes windows only in part until it exceeds its limit by a window. Ours: a kernel closes a window at once, but opens it
+    /// again as data arrive, by at most two bytes for each (Linux: `rcv_ssthresh`). From nothing that takes some six RTTs, in which the
+    /// radio has nothing to send; from a fourth, the next RTT opens it, and the backlog lasts longer than that.
     pub fn ticking(self, tick: Span) -> Self {
         const TICKS: u64 = 10;
         const LEAST_OPEN: f64 = 1.0 / 4.0;
