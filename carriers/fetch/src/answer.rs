@@ -72,18 +72,21 @@ pub fn read(answer: &Parts, asked: Option<&Beginning>) -> Result<Meaning, Answer
     let fields = &answer.headers;
     let length = match fields.get(header::CONTENT_LENGTH) {
         None => None,
-        Some(value) => Some(number(value.to_str().unwrap_or_default()).ok_or_else(|| AnswerError::Field {
-            field: "content-length",
-            expected: "a number of bytes",
-            found: format!("{value:?}"),
-        })?),
+        Some(value) => {
+            Some(number(value.to_str().unwrap_or_default()).ok_or_else(|| AnswerError::Field {
+                field: "content-length",
+                expected: "a number of bytes",
+                found: format!("{value:?}"),
+            })?)
+        }
     };
     let etag = text(fields, "etag").filter(|tag| tag.starts_with('"')).map(str::to_owned);
     let promise = Promise { from: 0, length, etag, digest: digest(fields, "repr-digest")? };
     match (answer.status, asked) {
         (StatusCode::OK, _) => {
             // Without a content coding, which nobody asked for, content and representation are the same (RFC 9530, 2).
-            let digest = promise.digest.map_or_else(|| digest(fields, "content-digest"), |found| Ok(Some(found)))?;
+            let digest =
+                promise.digest.map_or_else(|| digest(fields, "content-digest"), |found| Ok(Some(found)))?;
             Ok(Meaning::Content(Promise { digest, ..promise }))
         }
         (StatusCode::PARTIAL_CONTENT, Some(asked)) => {
@@ -100,13 +103,19 @@ pub fn read(answer: &Parts, asked: Option<&Beginning>) -> Result<Meaning, Answer
             let bytes = last + 1 - first;
             if promise.length.is_some_and(|length| length != bytes) {
                 let found = promise.length.unwrap_or_default().to_string();
-                return Err(AnswerError::Field { field: "content-length", expected: "as long as its content-range", found });
+                return Err(AnswerError::Field {
+                    field: "content-length",
+                    expected: "as long as its content-range",
+                    found,
+                });
             }
             let etag = Some(asked.etag.clone());
             Ok(Meaning::Content(Promise { from: first, length: Some(bytes), etag, ..promise }))
         }
         (StatusCode::RANGE_NOT_SATISFIABLE, Some(_)) => Ok(Meaning::StartOver),
-        (status, _) => Err(AnswerError::Status { status, location: text(fields, "location").map(str::to_owned) }),
+        (status, _) => {
+            Err(AnswerError::Status { status, location: text(fields, "location").map(str::to_owned) })
+        }
     }
 }
 
@@ -125,7 +134,8 @@ fn range_of(text: &str) -> Option<(u64, u64, Option<u64>)> {
     let (first, last) = range.split_once('-')?;
     let (first, last) = (number(first)?, number(last)?);
     let total = if total == "*" { None } else { Some(number(total)?) };
-    (first <= last && last < u64::MAX && total.is_none_or(|total| last < total)).then_some((first, last, total))
+    (first <= last && last < u64::MAX && total.is_none_or(|total| last < total))
+        .then_some((first, last, total))
 }
 
 /// The SHA-256 of a dictionary of digests, `sha-256=:BASE64:, sha-512=...` (RFC 9530, 2 and 3). Others are not looked at.
@@ -134,8 +144,10 @@ fn digest(fields: &HeaderMap, name: &'static str) -> Result<Option<Sha256>, Answ
         for member in value.to_str().unwrap_or_default().split(',') {
             let Some(value) = member.trim().strip_prefix("sha-256=") else { continue };
             let bytes = value.strip_prefix(':').and_then(|value| value.strip_suffix(':'));
-            let bytes = bytes.and_then(|text| STANDARD.decode(text).ok()).and_then(|bytes| bytes.try_into().ok());
-            let fault = || AnswerError::Field { field: name, expected: "sha-256=:BASE64:", found: value.to_owned() };
+            let bytes =
+                bytes.and_then(|text| STANDARD.decode(text).ok()).and_then(|bytes| bytes.try_into().ok());
+            let fault =
+                || AnswerError::Field { field: name, expected: "sha-256=:BASE64:", found: value.to_owned() };
             return bytes.ok_or_else(fault).map(Some);
         }
     }
@@ -163,7 +175,8 @@ mod tests {
     fn a_whole_content_promises_length_version_and_digest() {
         // RFC 9530, appendix B.1: {"hello": "world"} and a line's end.
         let digest = "sha-512=:AA==:, sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:";
-        let found = read(&answer(200, &[("content-length", "18"), ("etag", "\"a\""), ("repr-digest", digest)]), None);
+        let found =
+            read(&answer(200, &[("content-length", "18"), ("etag", "\"a\""), ("repr-digest", digest)]), None);
         let Ok(Meaning::Content(promise)) = found else { panic!("{found:?}") };
         assert_eq!((promise.from, promise.length, promise.etag.as_deref()), (0, Some(18), Some("\"a\"")));
         let content = ring::digest::digest(&ring::digest::SHA256, b"{\"hello\": \"world\"}\n");
@@ -172,24 +185,52 @@ mod tests {
 
     #[test]
     fn a_download_goes_on_only_where_it_stopped_and_in_the_same_version() {
-        let going_on = Meaning::Content(Promise { from: 100, length: Some(50), etag: Some("\"v1\"".into()), digest: None });
+        let going_on = Meaning::Content(Promise {
+            from: 100,
+            length: Some(50),
+            etag: Some("\"v1\"".into()),
+            digest: None,
+        });
         for (case, status, fields, expected) in [
             ("the rest", 206, vec![("content-range", "bytes 100-149/150")], Ok(going_on.clone())),
             ("of unknown length", 206, vec![("content-range", "bytes 100-149/*")], Ok(going_on.clone())),
-            ("with its tag", 206, vec![("content-range", "bytes 100-149/150"), ("etag", "\"v1\"")], Ok(going_on)),
-            ("another version", 206, vec![("content-range", "bytes 100-149/150"), ("etag", "\"v2\"")], Ok(Meaning::StartOver)),
+            (
+                "with its tag",
+                206,
+                vec![("content-range", "bytes 100-149/150"), ("etag", "\"v1\"")],
+                Ok(going_on),
+            ),
+            (
+                "another version",
+                206,
+                vec![("content-range", "bytes 100-149/150"), ("etag", "\"v2\"")],
+                Ok(Meaning::StartOver),
+            ),
             ("another place", 206, vec![("content-range", "bytes 90-149/150")], Ok(Meaning::StartOver)),
             ("a part of the rest", 206, vec![("content-range", "bytes 100-119/150")], Ok(Meaning::StartOver)),
             ("nothing there", 416, vec![], Ok(Meaning::StartOver)),
-            ("the whole", 200, vec![("content-length", "9")], Ok(Meaning::Content(Promise { length: Some(9), ..Promise::default() }))),
+            (
+                "the whole",
+                200,
+                vec![("content-length", "9")],
+                Ok(Meaning::Content(Promise { length: Some(9), ..Promise::default() })),
+            ),
             ("no range", 206, vec![], Err("content-range to be bytes FIRST-LAST/TOTAL")),
             ("backwards", 206, vec![("content-range", "bytes 150-100/200")], Err("content-range")),
-            ("another length", 206, vec![("content-range", "bytes 100-149/150"), ("content-length", "51")], Err("content-length to be as long")),
+            (
+                "another length",
+                206,
+                vec![("content-range", "bytes 100-149/150"), ("content-length", "51")],
+                Err("content-length to be as long"),
+            ),
         ] {
             let found = read(&answer(status, &fields), Some(&beginning()));
             match expected {
                 Ok(expected) => assert_eq!(found, Ok(expected), "{case}"),
-                Err(expected) => assert!(found.clone().is_err_and(|error| error.to_string().contains(expected)), "{case}: {found:?}"),
+                Err(expected) => assert!(
+                    found.clone().is_err_and(|error| error.to_string().contains(expected)),
+                    "{case}: {found:?}"
+                ),
             }
         }
     }
@@ -211,7 +252,9 @@ mod tests {
 
     #[test]
     fn a_weak_tag_is_none() {
-        let Ok(Meaning::Content(promise)) = read(&answer(200, &[("etag", "W/\"a\"")]), None) else { panic!() };
+        let Ok(Meaning::Content(promise)) = read(&answer(200, &[("etag", "W/\"a\"")]), None) else {
+            panic!()
+        };
         assert_eq!(promise.etag, None);
     }
 

@@ -62,7 +62,9 @@ impl Content {
     pub fn end(&mut self, ends_clearly: bool) -> Result<bool, FetchError> {
         let received = self.received;
         match self.promise.length {
-            Some(announced) if announced != received => return Err(FetchError::Length { announced, received }),
+            Some(announced) if announced != received => {
+                return Err(FetchError::Length { announced, received });
+            }
             None if !ends_clearly && self.file.is_some() => return Err(FetchError::NoLength),
             _ => {}
         }
@@ -91,4 +93,3 @@ impl Content {
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
-

@@ -53,7 +53,9 @@ pub enum FetchError {
         received: u64,
     },
     /// Nothing tells where the body ends.
-    #[error("the server announces no length, and the connection's end may be anything: a file would not be known to be whole")]
+    #[error(
+        "the server announces no length, and the connection's end may be anything: a file would not be known to be whole"
+    )]
     NoLength,
     /// The content is not what the server has the digest of.
     #[error("the content's SHA-256 is {found}, but the server announced {announced}; what came is removed")]

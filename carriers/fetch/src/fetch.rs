@@ -178,7 +178,8 @@ impl Attempt<'_> {
                     let text = "reports of the receiver need HTTP/3: over TCP the kernel sends them, see `ranpace kernel load`";
                     return Err(FetchError::Options(text.to_owned()));
                 }
-                let opened = timeout(options.patience, http1::Connection::open(target, self.addresses, options));
+                let opened =
+                    timeout(options.patience, http1::Connection::open(target, self.addresses, options));
                 let connection = opened.await.map_err(silence)??;
                 let (began, handshake) = (connection.began, connection.handshake);
                 let asking = timeout(options.patience, connection.ask(self.request(Version::HTTP_11)?));
@@ -186,7 +187,8 @@ impl Attempt<'_> {
                 (head, Body::Http1(body), began, handshake, None)
             }
             Http::Three => {
-                let opened = timeout(options.patience, http3::Connection::open(target, self.addresses, options));
+                let opened =
+                    timeout(options.patience, http3::Connection::open(target, self.addresses, options));
                 let connection = opened.await.map_err(silence)??;
                 let (began, handshake) = (connection.began, connection.handshake);
                 let meter = connection.meter.clone();
@@ -238,10 +240,14 @@ impl Attempt<'_> {
 
     fn request(&self, version: Version) -> Result<Request<()>, FetchError> {
         let target = self.target;
-        let mut request = Request::get(if version == Version::HTTP_3 { target.to_string() } else { target.path().to_owned() })
-            .version(version)
-            .header(header::USER_AGENT, concat!("ranpace/", env!("CARGO_PKG_VERSION")))
-            .header(header::ACCEPT, "*/*");
+        let mut request = Request::get(if version == Version::HTTP_3 {
+            target.to_string()
+        } else {
+            target.path().to_owned()
+        })
+        .version(version)
+        .header(header::USER_AGENT, concat!("ranpace/", env!("CARGO_PKG_VERSION")))
+        .header(header::ACCEPT, "*/*");
         if version == Version::HTTP_11 {
             request = request.header(header::HOST, target.authority());
         }

@@ -44,13 +44,22 @@ pub(crate) struct Body {
 
 impl Connection {
     /// Connects to the first address that answers.
-    pub async fn open(target: &Target, addresses: &[SocketAddr], options: &Options) -> Result<Self, FetchError> {
+    pub async fn open(
+        target: &Target,
+        addresses: &[SocketAddr],
+        options: &Options,
+    ) -> Result<Self, FetchError> {
         let mut last = None;
         for address in addresses {
-            let failed = |error: io::Error| FetchError::Connection { to: address.to_string(), why: error.to_string() };
+            let failed =
+                |error: io::Error| FetchError::Connection { to: address.to_string(), why: error.to_string() };
             let socket = socket(*address, options.cc.as_deref())?;
             let began = Instant::now();
-            let stream = match socket.connect(*address).await.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+            let stream = match socket
+                .connect(*address)
+                .await
+                .and_then(|stream| stream.set_nodelay(true).map(|()| stream))
+            {
                 Ok(stream) => stream,
                 Err(error) => {
                     last = Some(failed(error));
@@ -65,7 +74,10 @@ impl Connection {
             let connector = TlsConnector::from(Arc::new(options.trust.client(b"http/1.1")?));
             return Self::over(connector.connect(name, stream).await.map_err(failed)?, began).await;
         }
-        Err(last.unwrap_or_else(|| FetchError::Connection { to: target.host(), why: "it has no address".to_owned() }))
+        Err(last.unwrap_or_else(|| FetchError::Connection {
+            to: target.host(),
+            why: "it has no address".to_owned(),
+        }))
     }
 
     async fn over(

@@ -12,10 +12,11 @@ use http::Request;
 use http::response::Parts;
 use noq::crypto::rustls::QuicClientConfig;
 use noq::{
-    ClientConfig, Endpoint, EndpointConfig, IdleTimeout, PathId, Runtime as _, TokioRuntime, TransportConfig, VarInt,
+    ClientConfig, Endpoint, EndpointConfig, IdleTimeout, PathId, Runtime as _, TokioRuntime, TransportConfig,
+    VarInt,
 };
-use ranpace_noq::reports::{self, Meter};
 use ranpace_noq::Controls;
+use ranpace_noq::reports::{self, Meter};
 use tokio::task::JoinHandle;
 
 use crate::error::FetchError;
@@ -52,7 +53,11 @@ pub(crate) struct Body {
 
 impl Connection {
     /// Connects to the first address that answers.
-    pub async fn open(target: &Target, addresses: &[SocketAddr], options: &Options) -> Result<Self, FetchError> {
+    pub async fn open(
+        target: &Target,
+        addresses: &[SocketAddr],
+        options: &Options,
+    ) -> Result<Self, FetchError> {
         let meter = options.reports.as_ref().map(Meter::new).transpose()?;
         let config = config(options)?;
         let mut last = None;
@@ -71,21 +76,30 @@ impl Connection {
                         .await;
                     let (mut driver, requests) = begun.map_err(|error| failed(error.to_string()))?;
                     // Its errors are also those of the request and of the body.
-                    let driver = tokio::spawn(async move { drop(std::future::poll_fn(|cx| driver.poll_close(cx)).await) });
+                    let driver =
+                        tokio::spawn(
+                            async move { drop(std::future::poll_fn(|cx| driver.poll_close(cx)).await) },
+                        );
                     return Ok(Self { endpoint, quic, requests, driver, meter, began, handshake });
                 }
                 Err(error) => last = Some(failed(error.to_string())),
             }
         }
-        Err(last.unwrap_or_else(|| FetchError::Connection { to: target.host(), why: "it has no address".to_owned() }))
+        Err(last.unwrap_or_else(|| FetchError::Connection {
+            to: target.host(),
+            why: "it has no address".to_owned(),
+        }))
     }
 
     /// Asks, and returns the answer's head and body. If the server wants the receiver's reports, they leave from now on.
     pub async fn ask(mut self, mut request: Request<()>) -> Result<(Parts, Body), FetchError> {
-        let broken = |error: h3::error::StreamError| FetchError::Broken { received: 0, why: error.to_string() };
+        let broken =
+            |error: h3::error::StreamError| FetchError::Broken { received: 0, why: error.to_string() };
         if let Some(meter) = &self.meter {
             let offer = meter.offer().parse();
-            let offer = offer.map_err(|_| FetchError::Options("the control's name cannot be sent to the server".to_owned()))?;
+            let offer = offer.map_err(|_| {
+                FetchError::Options("the control's name cannot be sent to the server".to_owned())
+            })?;
             request.headers_mut().insert(reports::HEADER, offer);
         }
         let mut stream = self.requests.send_request(request).await.map_err(broken)?;
@@ -137,7 +151,8 @@ impl Drop for Body {
 
 /// A socket of its own for each connection, so that a meter sees the packets of one.
 fn endpoint(to: SocketAddr, meter: Option<&Meter>) -> std::io::Result<Endpoint> {
-    let any: SocketAddr = if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    let any: SocketAddr =
+        if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = TokioRuntime.wrap_udp_socket(UdpSocket::bind(any)?)?;
     let socket = match meter {
         Some(meter) => meter.socket(socket),

@@ -86,7 +86,9 @@ impl PartialFile {
             let file = file.map_err(fault("write", &part))?;
             file.try_lock().map_err(|error| match error {
                 fs::TryLockError::WouldBlock => OutputError::InUse { path: whole.clone() },
-                fs::TryLockError::Error(error) => OutputError::File { doing: "lock", path: part.clone(), error },
+                fs::TryLockError::Error(error) => {
+                    OutputError::File { doing: "lock", path: part.clone(), error }
+                }
             })?;
             // Another process may have finished it in between: then this is its whole file, which must not be touched.
             let ours = file.metadata().map_err(fault("read", &part))?;
@@ -97,8 +99,9 @@ impl PartialFile {
         let bytes = file.metadata().map_err(fault("read", &part))?.len();
         // An origin that is missing, or of something else, means to begin anew.
         let known = fs::read(&origin).ok().and_then(|text| serde_json::from_slice::<Origin>(&text).ok());
-        let beginning =
-            known.filter(|known| known.url == url && bytes > 0).map(|known| Beginning { bytes, etag: known.etag });
+        let beginning = known
+            .filter(|known| known.url == url && bytes > 0)
+            .map(|known| Beginning { bytes, etag: known.etag });
         let url = url.to_owned();
         Ok(Self { whole, part, origin, file: BufWriter::with_capacity(BUFFER, file), url, beginning })
     }
@@ -171,8 +174,11 @@ impl PartialFile {
     pub fn finish(mut self) -> Result<PathBuf, OutputError> {
         self.file.flush().map_err(|error| self.fault("write", error))?;
         self.file.get_ref().sync_all().map_err(|error| self.fault("write", error))?;
-        fs::rename(&self.part, &self.whole)
-            .map_err(|error| OutputError::File { doing: "rename the part to", path: self.whole.clone(), error })?;
+        fs::rename(&self.part, &self.whole).map_err(|error| OutputError::File {
+            doing: "rename the part to",
+            path: self.whole.clone(),
+            error,
+        })?;
         match fs::remove_file(&self.origin) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(OutputError::File { doing: "remove", path: self.origin.clone(), error });
@@ -188,7 +194,11 @@ impl PartialFile {
     /// If the part cannot be emptied.
     pub fn discard(mut self) -> Result<(), OutputError> {
         self.begin(None)?;
-        fs::remove_file(&self.part).map_err(|error| OutputError::File { doing: "remove", path: self.part.clone(), error })
+        fs::remove_file(&self.part).map_err(|error| OutputError::File {
+            doing: "remove",
+            path: self.part.clone(),
+            error,
+        })
     }
 
     fn fault(&self, doing: &'static str, error: io::Error) -> OutputError {
@@ -248,7 +258,10 @@ mod tests {
         file.go_on(|piece| there.extend_from_slice(piece)).unwrap();
         file.write(b"def").unwrap();
         file.finish().unwrap();
-        assert_eq!((there.as_slice(), fs::read(folder.path().join("file")).unwrap().as_slice()), (&b"abc"[..], &b"abcdef"[..]));
+        assert_eq!(
+            (there.as_slice(), fs::read(folder.path().join("file")).unwrap().as_slice()),
+            (&b"abc"[..], &b"abcdef"[..])
+        );
     }
 
     #[test]

@@ -57,7 +57,8 @@ impl FromStr for Fingerprint {
     /// Reads 64 hexadecimal digits, with or without colons between the bytes.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("expected the 64 hexadecimal digits of a SHA-256 fingerprint, found {text:?}");
-        let digits: Vec<u8> = text.chars().filter(|c| *c != ':').map_while(|c| c.to_digit(16)).map(|d| d as u8).collect();
+        let digits: Vec<u8> =
+            text.chars().filter(|c| *c != ':').map_while(|c| c.to_digit(16)).map(|d| d as u8).collect();
         if digits.len() != 64 || text.chars().filter(|c| *c != ':').count() != 64 {
             return Err(wrong());
         }
@@ -77,7 +78,8 @@ impl Trust {
     /// If the file of authorities cannot be used.
     pub fn client(&self, protocol: &[u8]) -> Result<ClientConfig, TrustError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
+        let builder =
+            ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
         let roots = match self {
             Self::Public => Some(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }),
             Self::File(path) => Some(authorities(path)?),

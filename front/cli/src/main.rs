@@ -7,6 +7,10 @@ mod compare;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod failure;
+#[cfg(target_os = "linux")]
+mod fetch;
+#[cfg(all(target_os = "linux", any(feature = "fetch", feature = "kernel")))]
+mod hint_source;
 mod interrupt;
 #[cfg(target_os = "linux")]
 mod kernel;
@@ -45,6 +49,7 @@ use clap::{Parser, Subcommand};
     ranpace emulate scenario.toml -- PROGRAM                real programs behind its links and cells\n  \
     ranpace rnis serve --source lines=unix:cell.sock        radio information of cells, by ETSI MEC 012\n  \
     ranpace proxy --config proxy.toml                       share users' radio among their real connections\n  \
+    ranpace fetch https://server/file                       download over HTTP/3, and measure\n  \
     ranpace reproduce --list")]
 struct Cli {
     #[command(subcommand)]
@@ -68,6 +73,8 @@ enum Command {
     Rnis(Box<rnis::Rnis>),
     #[cfg(target_os = "linux")]
     Proxy(proxy::Proxy),
+    #[cfg(target_os = "linux")]
+    Fetch(Box<fetch::Fetch>),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
@@ -96,6 +103,8 @@ fn main() -> ExitCode {
         Command::Rnis(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Proxy(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Fetch(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),
