@@ -62,7 +62,7 @@ impl Plan {
             let once = name == "--http" && given == 1;
             if given != 0 && given != count && !once {
                 return Err(Failure::asked(format!(
-                    "expected {name} once for each of {count} URLs, found it {given} times"
+                    "expected {name} once for each URL, {count} times; found it {given} times"
                 )));
             }
         }
