@@ -129,8 +129,8 @@ fn servers_side_by_side_are_a_table_a_document_and_a_report() {
     assert_eq!(report.matches("<svg").count(), 2, "rates and the distribution of completion times");
     assert!(report.contains("MELD") && report.contains("--repeat 3"));
     // The URLs take turns.
-    let asked = ours.asked.lock().unwrap().iter().map(|asked| asked.split(' ').next().unwrap().to_owned());
-    let asked: Vec<String> = asked.collect();
+    let asked = ours.asked.lock().unwrap().clone();
+    let asked: Vec<&str> = asked.iter().map(|asked| asked.split(' ').next().unwrap()).collect();
     assert_eq!(asked, ["3", "3", "1.1", "1.1"].repeat(3));
 }
 

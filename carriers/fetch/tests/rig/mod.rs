@@ -11,6 +11,8 @@
 //! | `slow=MS` | waits so long before each 64 kB |
 //! | `status=S` | answers S |
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
