@@ -139,12 +139,7 @@ impl PartialFile {
     /// If the files cannot be written.
     pub fn begin(&mut self, etag: Option<&str>) -> Result<(), OutputError> {
         // In this order: a part never belongs to the origin of another.
-        match fs::remove_file(&self.origin) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(OutputError::File { doing: "remove", path: self.origin.clone(), error });
-            }
-            _ => {}
-        }
+        self.forget_origin()?;
         self.beginning = None;
         let file = self.file.get_mut();
         let emptied = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)));
@@ -179,11 +174,16 @@ impl PartialFile {
             path: self.whole.clone(),
             error,
         })?;
+        self.forget_origin()?;
+        Ok(self.whole)
+    }
+
+    fn forget_origin(&self) -> Result<(), OutputError> {
         match fs::remove_file(&self.origin) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(OutputError::File { doing: "remove", path: self.origin.clone(), error });
+                Err(OutputError::File { doing: "remove", path: self.origin.clone(), error })
             }
-            _ => Ok(self.whole),
+            _ => Ok(()),
         }
     }
 
