@@ -485,6 +485,7 @@ mod tests {
             published: "8.95".to_owned(),
             bounds: "at least 4".to_owned(),
             measured: "8.1".to_owned(),
+            value: None,
             verdict: Verdict::Reproduced,
         };
         let json = serde_json::to_string(&row).unwrap();
