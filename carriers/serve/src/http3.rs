@@ -2,14 +2,15 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
-use http::{Method, Version};
+use http::{HeaderValue, Method, Response, Version};
 use noq::{Connecting, ConnectionError, Endpoint, Incoming, PathId, ServerConfig, VarInt};
+use ranpace_noq::{ConnectionControl, reports};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -142,8 +143,15 @@ async fn serve(
     let transport =
         h3_noq::Connection::new(connection.clone()).receive_at_most(STREAM).finish_when_acknowledged();
     let http = h3::server::builder().max_field_section_size(FIELDS).send_grease(false).build(transport).await;
+    let client = Arc::new(Client {
+        address,
+        connection: connection.clone(),
+        chooser,
+        reports: AtomicBool::new(false),
+        shared: Arc::clone(&shared),
+    });
     let outcome = match http {
-        Ok(http) => answer_requests(http, address, &chooser, &shared).await,
+        Ok(http) => client.answer_requests(http).await,
         Err(error) => Err(error.to_string()),
     };
     if let Some(stats) = connection.path_stats(PathId::ZERO) {
@@ -153,86 +161,121 @@ async fn serve(
     outcome
 }
 
-/// Answers requests until the client closes the connection; when the server stops, until those that came before have been answered.
-async fn answer_requests(
-    mut http: Http,
-    address: IpAddr,
-    chooser: &Chooser,
-    shared: &Arc<Shared>,
-) -> Result<(), String> {
-    let mut requests = JoinSet::new();
-    let mut is_stopping = false;
-    loop {
-        tokio::select! {
-            accepted = http.accept() => match accepted {
-                Ok(Some(resolver)) => {
-                    requests.spawn(answer(resolver, address, chooser.clone(), Arc::clone(shared)));
-                }
-                Ok(None) => return Ok(()),
-                Err(error) if error.is_h3_no_error() => return Ok(()),
-                Err(error) => return Err(error.to_string()),
-            },
-            Some(ended) = requests.join_next() => {
-                if let Err(error) = ended && error.is_panic() {
-                    tracing::error!(%error, "answering a request failed");
-                }
-            }
-            () = shared.stop.cancelled(), if !is_stopping => {
-                is_stopping = true;
-                // GOAWAY: the client may send further requests elsewhere.
-                http.shutdown(0).await.map_err(|error| error.to_string())?;
-            }
-            () = shared.cut.cancelled() => {
-                shared.metrics.cut_off(Protocol::Http3, Reason::Stop);
-                return Err("the server stopped before its answers had ended".to_owned());
-            }
-        }
-        if is_stopping && requests.is_empty() {
-            return Ok(());
-        }
-    }
-}
-
 type Resolver = RequestResolver<h3_noq::Connection, Bytes>;
 type Stream = RequestStream<h3_noq::BidiStream<Bytes>, Bytes>;
 
-async fn answer(resolver: Resolver, address: IpAddr, chooser: Chooser, shared: Arc<Shared>) {
-    let begun = Instant::now();
-    let resolved = timeout(shared.limits.head_time, resolver.resolve_request()).await;
-    let (request, mut stream) = match resolved {
-        Ok(Ok(resolved)) => resolved,
-        Ok(Err(error)) => {
-            if let StreamError::HeaderTooBig { .. } = error {
-                shared.metrics.cut_off(Protocol::Http3, Reason::Size);
+/// A connection, as its requests see it.
+struct Client {
+    address: IpAddr,
+    connection: noq::Connection,
+    chooser: Chooser,
+    /// Whether the client's reports are listened to.
+    reports: AtomicBool,
+    shared: Arc<Shared>,
+}
+
+impl Client {
+    /// Answers requests until the client closes the connection; when the server stops, until those that came before have been answered.
+    async fn answer_requests(self: &Arc<Self>, mut http: Http) -> Result<(), String> {
+        let shared = &self.shared;
+        let mut requests = JoinSet::new();
+        let mut is_stopping = false;
+        loop {
+            tokio::select! {
+                accepted = http.accept() => match accepted {
+                    Ok(Some(resolver)) => drop(requests.spawn(Arc::clone(self).answer(resolver))),
+                    Ok(None) => return Ok(()),
+                    Err(error) if error.is_h3_no_error() => return Ok(()),
+                    Err(error) => return Err(error.to_string()),
+                },
+                Some(ended) = requests.join_next() => {
+                    if let Err(error) = ended && error.is_panic() {
+                        tracing::error!(%error, "answering a request failed");
+                    }
+                }
+                () = shared.stop.cancelled(), if !is_stopping => {
+                    is_stopping = true;
+                    // GOAWAY: the client may send further requests elsewhere.
+                    http.shutdown(0).await.map_err(|error| error.to_string())?;
+                }
+                () = shared.cut.cancelled() => {
+                    shared.metrics.cut_off(Protocol::Http3, Reason::Stop);
+                    return Err("the server stopped before its answers had ended".to_owned());
+                }
             }
-            tracing::debug!(%address, %error, "no request");
+            if is_stopping && requests.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn answer(self: Arc<Self>, resolver: Resolver) {
+        let Self { address, shared, .. } = &*self;
+        let begun = Instant::now();
+        let resolved = timeout(shared.limits.head_time, resolver.resolve_request()).await;
+        let (request, mut stream) = match resolved {
+            Ok(Ok(resolved)) => resolved,
+            Ok(Err(error)) => {
+                if let StreamError::HeaderTooBig { .. } = error {
+                    shared.metrics.cut_off(Protocol::Http3, Reason::Size);
+                }
+                tracing::debug!(%address, %error, "no request");
+                return;
+            }
+            // What is dropped here is reset.
+            Err(_) => {
+                shared.metrics.cut_off(Protocol::Http3, Reason::Time);
+                return;
+            }
+        };
+        let (head, ()) = request.into_parts();
+        let (method, path) = (head.method.clone(), head.uri.path().to_owned());
+        if let Chooser::Own(choice) = &self.chooser {
+            choice.choose(shared.quic_control.of(&path));
+        }
+        if !matches!(method, Method::GET | Method::HEAD) {
+            // The answer does not depend on what else comes (RFC 9114, 4.1.1).
+            stream.stop_sending(Code::H3_NO_ERROR);
+        }
+        let offer = head.headers.get(reports::HEADER).cloned();
+        let mut answer = shared.answer(head.method, head.uri, head.headers).await;
+        if let Some(offer) = offer {
+            self.consider(&offer, &mut answer.head);
+        }
+        let status = answer.head.status().as_u16();
+        shared.count(Protocol::Http3, status);
+        let outcome = send(&mut stream, answer, &path, shared).await;
+        match outcome {
+            Ok(()) => shared.observe(Protocol::Http3, begun.elapsed()),
+            // Its receiver must not take what it has for whole.
+            Err(code) => stream.stop_stream(code),
+        }
+        tracing::debug!(%address, %method, path, status, whole = outcome.is_ok(), "answered by HTTP/3");
+    }
+
+    /// Listens to the reports that a request offers, if the connection's control can use them, and says so in the answer.
+    fn consider(&self, offer: &HeaderValue, answer: &mut Response<()>) {
+        let controls = self.chooser.controls();
+        let offer = offer.to_str().unwrap_or_default();
+        if let Err(error) = reports::accepts(offer, controls) {
+            tracing::debug!(address = %self.address, %error, "no reports of the receiver");
             return;
         }
-        // What is dropped here is reset.
-        Err(_) => {
-            shared.metrics.cut_off(Protocol::Http3, Reason::Time);
+        answer.headers_mut().insert(reports::HEADER, HeaderValue::from_static(reports::ACCEPTED));
+        if self.reports.swap(true, Ordering::Relaxed) {
             return;
         }
-    };
-    let (head, ()) = request.into_parts();
-    let (method, path) = (head.method.clone(), head.uri.path().to_owned());
-    if let Chooser::Own(choice) = &chooser {
-        choice.choose(shared.quic_control.of(&path));
+        let control = ConnectionControl::new(self.connection.clone(), Arc::clone(controls));
+        let metrics = Arc::clone(&self.shared.metrics);
+        // It ends with the connection.
+        tokio::spawn(async move {
+            let count = |heard: Result<&_, _>| {
+                let counter = if heard.is_ok() { &metrics.reports } else { &metrics.refused_reports };
+                counter.inc();
+            };
+            reports::listen(&control, count).await
+        });
     }
-    if !matches!(method, Method::GET | Method::HEAD) {
-        // The answer does not depend on what else comes (RFC 9114, 4.1.1).
-        stream.stop_sending(Code::H3_NO_ERROR);
-    }
-    let answer = shared.answer(head.method, head.uri, head.headers).await;
-    let status = answer.head.status().as_u16();
-    shared.count(Protocol::Http3, status);
-    let outcome = send(&mut stream, answer, &path, &shared).await;
-    match outcome {
-        Ok(()) => shared.observe(Protocol::Http3, begun.elapsed()),
-        // Its receiver must not take what it has for whole.
-        Err(code) => stream.stop_stream(code),
-    }
-    tracing::debug!(%address, %method, path, status, whole = outcome.is_ok(), "answered by HTTP/3");
 }
 
 /// Sends an answer, and waits until the client has it.

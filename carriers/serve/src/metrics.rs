@@ -86,6 +86,8 @@ pub struct Metrics {
     pub hints: Counter,
     /// Reports of receivers that controls took.
     pub reports: Counter,
+    /// DATAGRAM frames of clients that were no reports, or old ones.
+    pub refused_reports: Counter,
     /// QUIC packets sent, of connections that have ended.
     pub packets: Counter,
     /// Those of them that were lost.
@@ -116,6 +118,11 @@ impl Default for Metrics {
             retries: metric!("retries", "Clients that had to prove their addresses", Counter::default()),
             hints: metric!("hints", "Hints about users' radio that controls took", Counter::default()),
             reports: metric!("reports", "Reports of receivers that controls took", Counter::default()),
+            refused_reports: metric!(
+                "refused_reports",
+                "DATAGRAM frames of clients that were no reports, or old ones",
+                Counter::default()
+            ),
             packets: metric!("packets", "QUIC packets sent on connections that have ended", Counter::default()),
             lost_packets: metric!("lost_packets", "Those of them that were lost", Counter::default()),
             registry,

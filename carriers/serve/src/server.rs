@@ -9,7 +9,7 @@ use h3::error::Code;
 use http::{HeaderMap, Method, Uri};
 use noq::crypto::rustls::QuicServerConfig;
 use noq::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
-use ranpace_noq::Controls;
+use ranpace_noq::{Controls, reports};
 use ranpace_rnisd::client::ClientError;
 use ranpace_rnisd::server::PerAddress;
 use rustix::io::Errno;
@@ -31,8 +31,6 @@ use crate::{http1, http3};
 
 /// Time for the last packets to leave when the server stops. Ours.
 const LAST: Duration = Duration::from_secs(1);
-/// Bytes of reports that wait to be read. Ours.
-const DATAGRAMS: usize = 16 << 10;
 /// Streams that a client opens beside its requests: three in HTTP/3, and reserved ones (RFC 9114, 6.2). Ours.
 const OTHER_STREAMS: u32 = 8;
 /// Bytes that a client may send ahead on a stream, and on a connection. Ours: requests are short.
@@ -330,7 +328,7 @@ fn transport(config: &Config, control: &Arc<Controls>) -> TransportConfig {
         .stream_receive_window(RECEIVE_WINDOW.into())
         .receive_window(VarInt::from(RECEIVE_WINDOW * 4))
         .send_window(http3::SEND_WINDOW)
-        .datagram_receive_buffer_size(Some(DATAGRAMS));
+        .datagram_receive_buffer_size(Some(reports::RECEIVE_BUFFER));
     if let Some(folder) = &config.qlog {
         transport.qlog_from_path(folder, "ranpace");
     }
