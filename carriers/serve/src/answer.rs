@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use headers::{
-    AcceptRanges, ContentLength, ContentRange, Date, ETag, HeaderMapExt as _, IfMatch, IfModifiedSince, IfNoneMatch,
-    IfRange, IfUnmodifiedSince, LastModified,
+    AcceptRanges, ContentLength, ContentRange, Date, ETag, HeaderMapExt as _, IfMatch, IfModifiedSince,
+    IfNoneMatch, IfRange, IfUnmodifiedSince, LastModified,
 };
 use http::header::{ALLOW, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
@@ -100,15 +100,21 @@ impl Answerer {
 
     fn answer_get(&self, path: &str, fields: &HeaderMap) -> Result<Answer, FileError> {
         if let Some(most) = self.generated
-            && let Some(length) = path.rsplit_once("/bytes/").and_then(|(_, length)| length.parse::<u64>().ok())
+            && let Some(length) =
+                path.rsplit_once("/bytes/").and_then(|(_, length)| length.parse::<u64>().ok())
         {
             if length > most {
                 let reason = format!("expected at most /bytes/{most} (an option of the server)\n");
                 return Ok(text(StatusCode::FORBIDDEN, reason));
             }
             let kind = HeaderValue::from_static("application/octet-stream");
-            let resource =
-                Resource { whole: Whole::Generated, length, modified: None, tag: format!("\"bytes-{length}\""), kind };
+            let resource = Resource {
+                whole: Whole::Generated,
+                length,
+                modified: None,
+                tag: format!("\"bytes-{length}\""),
+                kind,
+            };
             return Ok(send(resource, fields));
         }
         let Some(relative) = files::relative(path) else {
@@ -212,7 +218,8 @@ fn send(resource: Resource, fields: &HeaderMap) -> Answer {
     let is_new = match fields.typed_get::<IfNoneMatch>() {
         Some(known) => known.precondition_passes(&tag),
         None => {
-            modified.is_none() || fields.typed_get::<IfModifiedSince>().is_none_or(|known| known.is_modified(since))
+            modified.is_none()
+                || fields.typed_get::<IfModifiedSince>().is_none_or(|known| known.is_modified(since))
         }
     };
     if !is_new {
@@ -354,7 +361,12 @@ mod tests {
 
         fn field(&self, path: &str, name: &str) -> String {
             let (_, _, answer) = self.get(path, &[]);
-            answer.head.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
+            answer
+                .head
+                .headers()
+                .get(name)
+                .map(|value| value.to_str().unwrap().to_owned())
+                .unwrap_or_default()
         }
     }
 
@@ -379,7 +391,8 @@ mod tests {
             ("bytes", 200, "0123456789", ""),
         ] {
             let (found, text, answer) = rig.get("/file.txt", &[("range", range)]);
-            let of_found = answer.head.headers().get("content-range").map_or("", |value| value.to_str().unwrap());
+            let of_found =
+                answer.head.headers().get("content-range").map_or("", |value| value.to_str().unwrap());
             assert_eq!((found, text.as_str(), of_found), (status, content, of), "{range}");
         }
         let (status, text, _) = rig.get("/bytes/100", &[("range", "bytes=90-")]);
@@ -430,9 +443,15 @@ mod tests {
         assert_eq!(status, 200);
         assert!(page.contains("<a href=\"a%20%22%3Cb%3E%26\">a &quot;&lt;b&gt;&amp;</a>"), "{page}");
         let post = with.answerer.answer(&Method::POST, "/file.txt", &HeaderMap::new());
-        assert_eq!((post.head.status().as_u16(), &post.head.headers()["allow"]), (405, &HeaderValue::from_static("GET, HEAD")));
+        assert_eq!(
+            (post.head.status().as_u16(), &post.head.headers()["allow"]),
+            (405, &HeaderValue::from_static("GET, HEAD"))
+        );
         let head = with.answerer.answer(&Method::HEAD, "/file.txt", &HeaderMap::new());
-        assert_eq!((&head.head.headers()["content-length"], head.content.is_none()), (&HeaderValue::from_static("10"), true));
+        assert_eq!(
+            (&head.head.headers()["content-length"], head.content.is_none()),
+            (&HeaderValue::from_static("10"), true)
+        );
         assert_eq!(with.get("/a%00b", &[]).0, 400);
         assert_eq!(with.field("/file.txt", "content-type"), "text/plain");
     }

@@ -215,7 +215,8 @@ impl FromStr for Rule<Option<String>> {
         const LONGEST: usize = 16;
         Self::read(text, |name| {
             let is_name = !name.is_empty() && name.len() < LONGEST && !name.contains(['/', '=']);
-            let wrong = || format!("expected a congestion control of the kernel, such as cubic, found {name:?}");
+            let wrong =
+                || format!("expected a congestion control of the kernel, such as cubic, found {name:?}");
             is_name.then(|| Some(name.to_owned())).ok_or_else(wrong)
         })
     }
@@ -250,7 +251,10 @@ mod tests {
         let rule: Rule<Algorithm> = "cubic+c2tcp:target=50ms".parse().unwrap();
         assert_eq!(rule.prefix, None);
         let rule: Rule<Algorithm> = "/low=cubic+c2tcp:target=50ms".parse().unwrap();
-        assert_eq!((rule.prefix.as_deref(), rule.value.to_string().as_str()), (Some("/low"), "cubic+c2tcp:target=50ms"));
+        assert_eq!(
+            (rule.prefix.as_deref(), rule.value.to_string().as_str()),
+            (Some("/low"), "cubic+c2tcp:target=50ms")
+        );
         assert!("/low=nonsense".parse::<Rule<Algorithm>>().is_err());
         for wrong in ["", "/low=", "a-name-that-is-too-long", "/low=/bbr"] {
             assert!(wrong.parse::<Rule<Option<String>>>().is_err(), "{wrong}");

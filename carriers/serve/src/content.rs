@@ -158,7 +158,8 @@ mod tests {
         let file = Arc::new(file);
         for part in [0..LENGTH, 0..1, 5..5, PIECE as u64 - 1..PIECE as u64 + 1, LENGTH - 1..LENGTH] {
             let expected = &whole[part.start as usize..part.end as usize];
-            for content in [Content::generated(part.clone()), Content::file(Arc::clone(&file), part.clone())] {
+            for content in [Content::generated(part.clone()), Content::file(Arc::clone(&file), part.clone())]
+            {
                 assert_eq!(content.length(), expected.len() as u64);
                 assert!(all(content).await.unwrap() == expected, "{part:?}");
             }

@@ -84,7 +84,15 @@ impl Controller for Replaceable {
         self.controller.on_cwnd_limited();
     }
 
-    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, pn: u64, app_limited: bool, rtt: &RttEstimator) {
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        pn: u64,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
         self.at(now).on_ack(now, sent, bytes, pn, app_limited, rtt);
     }
 
@@ -102,7 +110,14 @@ impl Controller for Replaceable {
         largest_lost_pn: u64,
     ) {
         let controller = self.at(now);
-        controller.on_congestion_event(now, sent, is_persistent_congestion, is_ecn, lost_bytes, largest_lost_pn);
+        controller.on_congestion_event(
+            now,
+            sent,
+            is_persistent_congestion,
+            is_ecn,
+            lost_bytes,
+            largest_lost_pn,
+        );
     }
 
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -87,7 +87,8 @@ async fn serve(
     // Without it the end of an answer may wait for an acknowledgement.
     stream.set_nodelay(true)?;
     // Kept only where a request may choose: it is one more file.
-    let socket = if shared.tcp_control.is_uniform() { None } else { Some(stream.as_fd().try_clone_to_owned()?) };
+    let socket =
+        if shared.tcp_control.is_uniform() { None } else { Some(stream.as_fd().try_clone_to_owned()?) };
     let connection = Connection {
         shared: Arc::clone(shared),
         address,
@@ -198,7 +199,8 @@ impl Connection {
 
     /// The content, which hyper asks for piece by piece. An error cuts the connection off, so that the client sees that bytes are missing.
     fn body(&self, content: Content, path: String, begun: Instant) -> Body {
-        let bytes = self.shared.metrics.bytes.get_or_create_owned(&ProtocolLabels { protocol: Protocol::Http1 });
+        let bytes =
+            self.shared.metrics.bytes.get_or_create_owned(&ProtocolLabels { protocol: Protocol::Http1 });
         let shared = Arc::clone(&self.shared);
         let pieces = stream::try_unfold(content, move |mut content| {
             let (bytes, shared, path) = (bytes.clone(), Arc::clone(&shared), path.clone());

@@ -67,7 +67,9 @@ pub async fn accept(endpoint: Endpoint, config: ServerConfig, shared: Arc<Shared
             continue;
         }
         let permit = Arc::clone(&all).try_acquire_owned().ok();
-        let Some(permit) = permit.filter(|_| under_way < shared.limits.handshakes.saturating_mul(MOST_HANDSHAKES)) else {
+        let Some(permit) =
+            permit.filter(|_| under_way < shared.limits.handshakes.saturating_mul(MOST_HANDSHAKES))
+        else {
             shared.metrics.cut_off(Protocol::Http3, Reason::Connections);
             incoming.refuse();
             continue;
@@ -136,10 +138,8 @@ async fn serve(
         return Err("too many connections from its address".to_owned());
     };
     let _open = shared.metrics.enter(Protocol::Http3);
-    let _listening = shared
-        .radio
-        .as_ref()
-        .map(|radio| radio.listen(address, connection.clone(), chooser.clone()));
+    let _listening =
+        shared.radio.as_ref().map(|radio| radio.listen(address, connection.clone(), chooser.clone()));
     let transport =
         h3_noq::Connection::new(connection.clone()).receive_at_most(STREAM).finish_when_acknowledged();
     let http = h3::server::builder().max_field_section_size(FIELDS).send_grease(false).build(transport).await;

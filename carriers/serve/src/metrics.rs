@@ -123,7 +123,11 @@ impl Default for Metrics {
                 "DATAGRAM frames of clients that were no reports, or old ones",
                 Counter::default()
             ),
-            packets: metric!("packets", "QUIC packets sent on connections that have ended", Counter::default()),
+            packets: metric!(
+                "packets",
+                "QUIC packets sent on connections that have ended",
+                Counter::default()
+            ),
             lost_packets: metric!("lost_packets", "Those of them that were lost", Counter::default()),
             registry,
         }

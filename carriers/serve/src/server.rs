@@ -133,10 +133,7 @@ impl Shared {
 
 /// Whether there are no descriptors or no memory for another connection.
 pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
-    )
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
 }
 
 /// A running server. It stops when this is dropped.
@@ -335,7 +332,10 @@ fn transport(config: &Config, control: &Arc<Controls>) -> TransportConfig {
     transport
 }
 
-fn quic_settings(certificate: &Arc<Certificate>, transport: &Arc<TransportConfig>) -> Result<ServerConfig, ServeError> {
+fn quic_settings(
+    certificate: &Arc<Certificate>,
+    transport: &Arc<TransportConfig>,
+) -> Result<ServerConfig, ServeError> {
     let tls = certificate::settings(certificate, "h3").map_err(ServeError::Setup)?;
     let crypto = QuicServerConfig::try_from(tls).map_err(|error| ServeError::Setup(error.to_string()))?;
     let mut settings = ServerConfig::with_crypto(Arc::new(crypto));
@@ -350,7 +350,12 @@ fn endpoint(address: SocketAddr, settings: ServerConfig) -> Result<Endpoint, Ser
             socket.set_only_v6(false)?;
         }
         socket.bind(&address.into())?;
-        Endpoint::new(EndpointConfig::default(), Some(settings), UdpSocket::from(socket), Arc::new(TokioRuntime))
+        Endpoint::new(
+            EndpointConfig::default(),
+            Some(settings),
+            UdpSocket::from(socket),
+            Arc::new(TokioRuntime),
+        )
     };
     open().map_err(|error| ServeError::Listen { address, what: "HTTP/3", error })
 }

@@ -116,7 +116,9 @@ fn duration(span: Span) -> Duration {
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
         match error {
-            ServeError::Folder { .. } | ServeError::Control { .. } | ServeError::Setup(_) => Self::asked(error),
+            ServeError::Folder { .. } | ServeError::Control { .. } | ServeError::Setup(_) => {
+                Self::asked(error)
+            }
             _ => Self::ours(error),
         }
     }
@@ -142,8 +144,8 @@ impl Options {
             feed.wanted.ca.clone_from(&self.feed_ca);
             if let Some(file) = &self.feed_token {
                 let read = std::fs::read_to_string(file);
-                let text =
-                    read.map_err(|error| Failure::asked(format!("--feed-token {}: {error}", file.display())))?;
+                let text = read
+                    .map_err(|error| Failure::asked(format!("--feed-token {}: {error}", file.display())))?;
                 feed.wanted.token = Some(text.trim().to_owned());
             }
         }
