@@ -12,6 +12,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,6 +20,7 @@ use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
+use crate::addresses::first;
 use crate::error::FetchError;
 use crate::fetch::Options;
 use crate::target::Target;
@@ -49,35 +51,26 @@ impl Connection {
         addresses: &[SocketAddr],
         options: &Options,
     ) -> Result<Self, FetchError> {
-        let mut last = None;
-        for address in addresses {
-            let failed =
-                |error: io::Error| FetchError::Connection { to: address.to_string(), why: error.to_string() };
-            let socket = socket(*address, options.cc.as_deref())?;
-            let began = Instant::now();
-            let stream = match socket
-                .connect(*address)
-                .await
-                .and_then(|stream| stream.set_nodelay(true).map(|()| stream))
-            {
-                Ok(stream) => stream,
-                Err(error) => {
-                    last = Some(failed(error));
-                    continue;
-                }
-            };
-            if !target.is_https() {
-                return Self::over(stream, began).await;
-            }
-            let name = ServerName::try_from(target.host())
-                .map_err(|error| FetchError::Connection { to: target.host(), why: error.to_string() })?;
-            let connector = TlsConnector::from(Arc::new(options.trust.client(b"http/1.1")?));
-            return Self::over(connector.connect(name, stream).await.map_err(failed)?, began).await;
-        }
-        Err(last.unwrap_or_else(|| FetchError::Connection {
-            to: target.host(),
-            why: "it has no address".to_owned(),
-        }))
+        let tls = if target.is_https() { Some(Arc::new(options.trust.client(b"http/1.1")?)) } else { None };
+        first(addresses, |address| Self::to(address, target, tls.clone(), options)).await
+    }
+
+    async fn to(
+        address: SocketAddr,
+        target: &Target,
+        tls: Option<Arc<ClientConfig>>,
+        options: &Options,
+    ) -> Result<Self, FetchError> {
+        let failed =
+            |error: io::Error| FetchError::Connection { to: address.to_string(), why: error.to_string() };
+        let socket = socket(address, options.cc.as_deref())?;
+        let began = Instant::now();
+        let stream = socket.connect(address).await.map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        let Some(tls) = tls else { return Self::over(stream, began).await };
+        let name = ServerName::try_from(target.host())
+            .map_err(|error| FetchError::Connection { to: target.host(), why: error.to_string() })?;
+        Self::over(TlsConnector::from(tls).connect(name, stream).await.map_err(failed)?, began).await
     }
 
     async fn over(

@@ -1,6 +1,7 @@
 //! HTTP/3 over QUIC by noq, with any of our congestion controls for what this end sends, and the receiver's half of a client-driven
 //! one for what it receives.
 
+use std::future::poll_fn;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use ranpace_noq::Controls;
 use ranpace_noq::reports::{self, Meter};
 use tokio::task::JoinHandle;
 
+use crate::addresses::first;
 use crate::error::FetchError;
 use crate::fetch::Options;
 use crate::target::Target;
@@ -58,37 +60,33 @@ impl Connection {
         addresses: &[SocketAddr],
         options: &Options,
     ) -> Result<Self, FetchError> {
-        let meter = options.reports.as_ref().map(Meter::new).transpose()?;
         let config = config(options)?;
-        let mut last = None;
-        for address in addresses {
-            let failed = |why: String| FetchError::Connection { to: address.to_string(), why };
-            let endpoint = endpoint(*address, meter.as_ref()).map_err(|error| failed(error.to_string()))?;
-            let began = Instant::now();
-            let connecting = endpoint.connect_with(config.clone(), *address, &target.host());
-            match connecting.map_err(|error| failed(error.to_string()))?.await {
-                Ok(quic) => {
-                    let handshake = began.elapsed();
-                    let transport = h3_noq::Connection::new(quic.clone());
-                    let begun = h3::client::builder()
-                        .max_field_section_size(MOST_FIELDS)
-                        .build::<_, _, Bytes>(transport)
-                        .await;
-                    let (mut driver, requests) = begun.map_err(|error| failed(error.to_string()))?;
-                    // Its errors are also those of the request and of the body.
-                    let driver =
-                        tokio::spawn(
-                            async move { drop(std::future::poll_fn(|cx| driver.poll_close(cx)).await) },
-                        );
-                    return Ok(Self { endpoint, quic, requests, driver, meter, began, handshake });
-                }
-                Err(error) => last = Some(failed(error.to_string())),
-            }
-        }
-        Err(last.unwrap_or_else(|| FetchError::Connection {
-            to: target.host(),
-            why: "it has no address".to_owned(),
-        }))
+        first(addresses, |address| Self::to(address, target, config.clone(), options)).await
+    }
+
+    async fn to(
+        address: SocketAddr,
+        target: &Target,
+        config: ClientConfig,
+        options: &Options,
+    ) -> Result<Self, FetchError> {
+        let failed = |why: String| FetchError::Connection { to: address.to_string(), why };
+        // It begins to measure with the connection's first packet.
+        let meter = options.reports.as_ref().map(Meter::new).transpose()?;
+        let endpoint = endpoint(address, meter.as_ref()).map_err(|error| failed(error.to_string()))?;
+        let began = Instant::now();
+        let connecting = endpoint.connect_with(config, address, &target.host());
+        let connecting = connecting.map_err(|error| failed(error.to_string()))?;
+        let quic = connecting.await.map_err(|error| failed(error.to_string()))?;
+        let handshake = began.elapsed();
+        let begun = h3::client::builder()
+            .max_field_section_size(MOST_FIELDS)
+            .build::<_, _, Bytes>(h3_noq::Connection::new(quic.clone()))
+            .await;
+        let (mut driver, requests) = begun.map_err(|error| failed(error.to_string()))?;
+        // Its errors are also those of the request and of the body.
+        let driver = tokio::spawn(async move { drop(poll_fn(|cx| driver.poll_close(cx)).await) });
+        Ok(Self { endpoint, quic, requests, driver, meter, began, handshake })
     }
 
     /// Asks, and returns the answer's head and body. If the server wants the receiver's reports, they leave from now on.

@@ -8,6 +8,7 @@
 //! * [`output`]: where the content goes. A file has its name only when it is whole.
 #![forbid(unsafe_code)]
 
+mod addresses;
 pub mod answer;
 mod content;
 mod error;
