@@ -27,6 +27,8 @@ mod run;
 mod say;
 #[cfg(target_os = "linux")]
 mod screen;
+#[cfg(target_os = "linux")]
+mod serve;
 mod sweep;
 mod trace;
 mod validate;
@@ -45,6 +47,7 @@ use clap::{Parser, Subcommand};
     ranpace emulate scenario.toml -- PROGRAM                real programs behind its links and cells\n  \
     ranpace rnis serve --source lines=unix:cell.sock        radio information of cells, by ETSI MEC 012\n  \
     ranpace proxy --config proxy.toml                       share users' radio among their real connections\n  \
+    ranpace serve FOLDER --cc newreno+meld-me               files over HTTP/3 with any congestion control\n  \
     ranpace reproduce --list")]
 struct Cli {
     #[command(subcommand)]
@@ -68,6 +71,8 @@ enum Command {
     Rnis(Box<rnis::Rnis>),
     #[cfg(target_os = "linux")]
     Proxy(proxy::Proxy),
+    #[cfg(target_os = "linux")]
+    Serve(Box<serve::Serve>),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
@@ -96,6 +101,8 @@ fn main() -> ExitCode {
         Command::Rnis(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Proxy(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Serve(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),
