@@ -40,6 +40,7 @@ mod synthetic;
 pub use capture::{Capture, CaptureError};
 pub use compare::{CellCompareSpec, CompareError, CompareSpec, Compared, UnknownCell};
 pub use figures::{Quantity, Unit, number};
+pub use pictures::page;
 pub use plot::PlotError;
 pub use progress::Progress;
 pub use report::{CaptionedPlot, Chapter, Comparison, Report};
