@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use headers::{
@@ -293,7 +293,7 @@ fn moved(path: &str) -> Answer {
 }
 
 /// A page with links to what is in a folder.
-fn list(folder: &PathBuf, names: &[Vec<u8>]) -> Answer {
+fn list(folder: &Path, names: &[Vec<u8>]) -> Answer {
     let shown = escaped(&folder.display().to_string());
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>/{shown}</title>\n<h1>/{shown}</h1>\n<ul>\n"
