@@ -185,6 +185,13 @@ pub fn read_run(folder: &Path) -> Result<Option<RunResult>, StoreError> {
     Ok(summary_in(folder)?.and_then(|summary| load(folder, &summary)))
 }
 
+/// A scenario's name as that of a folder.
+pub fn folder_name(name: &str) -> String {
+    let safe = |c: char| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '_' };
+    let folder: String = name.chars().map(safe).collect();
+    if folder.chars().all(|c| c == '.') { "scenario".to_owned() } else { folder }
+}
+
 /// Writes a temporary file and renames it to `path`, so that `path` is never incomplete.
 pub fn put(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     place(path, content, true)
