@@ -119,8 +119,7 @@ impl Compare {
             stop,
             store: Some(&store),
             what: "comparing",
-            series: true,
-        };
+            series: true, played: None };
         interrupt::work();
         let results = runner.run(&jobs)?;
         interrupt::kept();

@@ -381,7 +381,7 @@ impl Emulate {
         let rows: Vec<_> = runs.iter().flat_map(labelled).collect();
         let title = format!("{}, in real time", job.scenario.name);
         let invalid = timeliness.invalid().into_iter().collect();
-        let mut report = run_report(title, common::command_line(), job, &result, &rows, invalid);
+        let mut report = run_report(title, common::command_line(), &job.origin(), &result, &rows, invalid);
         for group in &mut report.groups {
             let before = earlier.iter().map(|(label, run)| (label.clone(), vec![run]));
             group.runs.splice(0..0, before);

@@ -54,8 +54,7 @@ impl Sweep {
             stop,
             store: Some(&store),
             what: "sweeping",
-            series: self.series,
-        };
+            series: self.series, played: None };
         interrupt::work();
         let results = runner.run(&jobs)?;
         interrupt::kept();

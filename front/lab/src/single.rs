@@ -2,7 +2,7 @@
 
 use ranpace_sim::RunResult;
 
-use crate::{CompareRow, Comparison, Job, Report};
+use crate::{CompareRow, Comparison, Origin, Report};
 
 /// A row per flow.
 pub fn flow_rows(result: &RunResult) -> Vec<CompareRow> {
@@ -17,19 +17,19 @@ pub fn flow_rows(result: &RunResult) -> Vec<CompareRow> {
 pub fn run_report<'a>(
     title: String,
     command: String,
-    job: &Job,
+    origin: &Origin,
     result: &'a RunResult,
     rows: &[CompareRow],
     warnings: Vec<String>,
 ) -> Report<'a> {
-    let name = &job.scenario.name;
+    let name = &origin.scenario;
     Report {
         title,
         command,
         intro: String::new(),
         groups: vec![Comparison {
             title: name.clone(),
-            scenario_text: job.text.clone(),
+            scenario_text: origin.scenario_text.clone(),
             rows: rows.to_vec(),
             runs: vec![(name.clone(), vec![result])],
             plates: Vec::new(),

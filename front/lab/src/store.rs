@@ -182,7 +182,19 @@ impl Store {
 ///
 /// If the summary cannot be read.
 pub fn read_run(folder: &Path) -> Result<Option<RunResult>, StoreError> {
-    Ok(summary_in(folder)?.and_then(|summary| load(folder, &summary)))
+    Ok(read_run_with_origin(folder)?.map(|(_, run)| run))
+}
+
+/// The same with its origin.
+///
+/// # Errors
+///
+/// If the summary cannot be read.
+pub fn read_run_with_origin(folder: &Path) -> Result<Option<(Origin, RunResult)>, StoreError> {
+    let Some(summary) = summary_in(folder)? else { return Ok(None) };
+    let Some(run) = load(folder, &summary) else { return Ok(None) };
+    let RunSummary { scenario, scenario_text, seed, version, traces, .. } = summary;
+    Ok(Some((Origin { scenario, scenario_text, seed, version, traces }, run)))
 }
 
 /// A scenario's name as that of a folder.

@@ -338,8 +338,7 @@ fn play_by(
             stop: how.stop,
             store: how.store,
             what: &experiment.id,
-            series: experiment.series,
-        };
+            series: experiment.series, played: None };
         let take = |job: usize, result| {
             let run = PlayedRun::new(planned[of_job[job]].places.clone(), result);
             if experiment.series { run } else { run.slim() }
