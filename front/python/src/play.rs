@@ -186,7 +186,7 @@ pub struct SweepPlan {
 
 /// Makes the plan of a sweep.
 #[pyfunction]
-#[pyo3(signature = (text, file, *, vary, seeds, traces))]
+#[pyo3(signature = (text, file, *, vary, seeds, traces, skip=0))]
 pub fn sweep_plan(
     py: Python<'_>,
     text: String,
@@ -194,12 +194,13 @@ pub fn sweep_plan(
     vary: Vec<(String, Vec<String>)>,
     seeds: u32,
     traces: Option<PathBuf>,
+    skip: u32,
 ) -> PyResult<SweepPlan> {
     if !(1..=100_000).contains(&seeds) {
         return Err(asked(py, format!("seeds: expected 1 to 100000, found {seeds}")));
     }
     let variations = vary.into_iter().map(|(key, values)| Variation { key, values }).collect();
-    let spec = SweepSpec { text, file, variations, seeds };
+    let spec = SweepSpec { text, file, variations, seeds, skip };
     let jobs = or_raise(py, spec.jobs(&mut library(traces.as_ref())))?;
     Ok(SweepPlan { spec, jobs: jobs.into_iter().map(Arc::new).collect() })
 }
@@ -210,9 +211,10 @@ impl SweepPlan {
         self.jobs.len()
     }
 
-    /// The key of each run's results, from all that determines them.
-    fn keys(&self) -> Vec<String> {
-        self.jobs.iter().map(|job| ranpace_lab::key(&job.origin())).collect()
+    /// Network time of a run.
+    #[getter]
+    fn duration_s(&self) -> f64 {
+        self.jobs.first().map_or(0.0, |job| job.scenario.duration.as_secs_f64())
     }
 
     /// Plays all runs, or those with these numbers.

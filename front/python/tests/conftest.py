@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,4 +39,6 @@ def command(*arguments: str, cwd: Path) -> None:
         if os.environ.get("RANPACE_NO_SKIP"):
             pytest.fail(f"no command {program}: build it, or set RANPACE")
         pytest.skip(f"needs the command {program}")
-    subprocess.run([program, *arguments], cwd=cwd, check=True, capture_output=True)
+    # What `ranpace sweep --dask` calls is the Python of these tests.
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run([program, *arguments], cwd=cwd, check=True, capture_output=True, env={**os.environ, "PATH": path})

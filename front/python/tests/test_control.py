@@ -182,7 +182,7 @@ def test_hooks_of_radio_reports_and_deadlines_are_called() -> None:
             heard.add("deadline")
 
         def inspect(self) -> dict[str, float]:
-            return {"state_at": self.at}
+            return {"at": self.at}
 
     run = ranpace.run(
         {

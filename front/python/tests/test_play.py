@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 import signal
 import subprocess
 import sys
@@ -25,18 +24,22 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_run_writes_the_bytes_of_the_command(tmp_path: Path, scenario: str) -> None:
+def test_a_run_writes_the_bytes_of_the_command(
+    tmp_path: Path, scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "link.toml").write_text(scenario)
     command("run", "link.toml", "--seed", "7", "--out", "command", cwd=tmp_path)
-    os.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path)
     run = ranpace.run("link.toml", seed=7, out="python")
     written = files(tmp_path / "python")
     assert written == files(tmp_path / "command")
     assert f"link/{run.key}/summary.json" in written
 
 
-def test_comparison_and_sweep_write_the_bytes_of_the_command(tmp_path: Path, scenario: str) -> None:
-    os.chdir(tmp_path)
+def test_comparison_and_sweep_write_the_bytes_of_the_command(
+    tmp_path: Path, scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     command("compare", "--rate", "10Mbit/s", "--cc", "cubic,bbr1", "--time", "2s", "--seeds", "2", "--out", "command", cwd=tmp_path)
     comparison = ranpace.compare(rate="10Mbit/s", cc="cubic,bbr1", time="2s", seeds=2, out="python")
     (tmp_path / "link.toml").write_text(scenario)
@@ -116,7 +119,7 @@ def test_a_refused_scenario_says_where_and_what_to_do(tmp_path: Path, scenario: 
     with pytest.raises(ranpace.ScenarioError) as refused:
         ranpace.run(path)
     error = refused.value
-    assert error.file == str(path) and error.line == 7
+    assert error.file == str(path) and error.line == 3
     assert any("did you mean" in found.message for found in error.diagnostics)
     assert any("10" in found.message and "expected" in found.message for found in error.diagnostics)
 

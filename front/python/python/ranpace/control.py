@@ -30,7 +30,7 @@ HOOKS: dict[str, str] = {
     "on_report": "(cx, window, report): bytes of the receiver's half (`receiver = NAME` in the class)",
     "on_radio": "(cx, window, hint): radio information about the flow's user",
     "on_pep": "(cx, window, report): report of a Lightweight PEP",
-    "inspect": "() -> dict of figures for the flow's series, each a number",
+    "inspect": "() -> dict of numbers for the flow's series, whose columns are then called state_NAME",
 }
 """The hooks and their arguments. `cx` is a `ranpace.Context`, `window` a `ranpace.Window` to be changed in place."""
 

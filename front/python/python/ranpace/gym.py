@@ -76,7 +76,7 @@ OBSERVED = (
     "cell_prbs",
     "queue_bytes",
 )
-"""What a step measures, in the order of `info`. NaN where nothing was."""
+"""What a step measures, in the order of `info`. `None` in `info`, and NaN inside, where nothing was measured."""
 
 MIN_WINDOW, MAX_WINDOW = 2.0, 10_000.0
 """Limits of the window, in segments."""
@@ -125,7 +125,7 @@ class _FlowEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             seen, ended = self._link.step(None, None, 0.02)
             if seen[6] > 0 or ended:
                 break
-        return self._observe(seen), dict(zip(OBSERVED, seen, strict=True))
+        return self._observe(seen), _info(seen)
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Sets the window, plays a step, and returns what it measured."""
@@ -139,7 +139,7 @@ class _FlowEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         length = self._srtt if self._step == "rtt" else self._step
         seen, ended = self._link.step(window, pacing, length)
         observation = self._observe(seen)
-        return observation, self._reward(self, seen), False, ended, dict(zip(OBSERVED, seen, strict=True))
+        return observation, self._reward(self, seen), False, ended, _info(seen)
 
     def _observe(self, seen: list[float]) -> np.ndarray:
         _, throughput, rtt, min_rtt, srtt, gradient, acked, lost, window, in_flight, *radio = seen
@@ -170,6 +170,11 @@ class _FlowEnv(gymnasium.Env[np.ndarray, np.ndarray]):
                 queue * 1e-6 if queue == queue else -1.0,
             ]
         return np.array([min(max(value, -1.0), 10.0) for value in values], np.float32)
+
+
+def _info(seen: list[float]) -> dict[str, float | None]:
+    # A NaN would not equal that of the same step played again.
+    return {name: value if value == value else None for name, value in zip(OBSERVED, seen, strict=True)}
 
 
 def _aurora(env: _FlowEnv, seen: list[float]) -> float:

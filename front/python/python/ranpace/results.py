@@ -26,7 +26,7 @@ class Run:
     >>> run.flows["cc"]
     ['newreno']
     >>> run.series().columns[:2]
-    ['time_s', 'goodput_bit_s']
+    ['time_s', 'delivered_bytes']
     """
 
     def __init__(self, inner: _ranpace.Run, command: str) -> None:
