@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use headers::{
@@ -43,6 +43,13 @@ pub struct Answer {
     pub head: Response<()>,
     /// What follows them; nothing for HEAD.
     pub content: Option<Content>,
+}
+
+impl Answer {
+    /// The server failed in a way that says nothing about the request.
+    pub fn failed() -> Self {
+        text(StatusCode::INTERNAL_SERVER_ERROR, "the server failed\n".to_owned())
+    }
 }
 
 /// Answers requests for files.
@@ -293,7 +300,7 @@ fn moved(path: &str) -> Answer {
 }
 
 /// A page with links to what is in a folder.
-fn list(folder: &PathBuf, names: &[Vec<u8>]) -> Answer {
+fn list(folder: &Path, names: &[Vec<u8>]) -> Answer {
     let shown = escaped(&folder.display().to_string());
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>/{shown}</title>\n<h1>/{shown}</h1>\n<ul>\n"
@@ -454,5 +461,29 @@ mod tests {
         );
         assert_eq!(with.get("/a%00b", &[]).0, 400);
         assert_eq!(with.field("/file.txt", "content-type"), "text/plain");
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_read_is_forbidden_and_others_are_served() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let rig = rig(false);
+        let set = |name: &str, mode| {
+            fs::set_permissions(rig.all.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set("", 0o755);
+        set("file.txt", 0o000);
+        set("page/index.html", 0o644);
+        // Root may read everything; this thread is nobody to the file system. A user's own mode is enough.
+        let is_root = nix::unistd::geteuid().is_root();
+        if is_root {
+            nix::unistd::setfsuid(nix::unistd::Uid::from_raw(65_534));
+        }
+        let (secret, page) = (rig.get("/file.txt", &[]), rig.get("/page/", &[]));
+        if is_root {
+            nix::unistd::setfsuid(nix::unistd::geteuid());
+        }
+        assert_eq!((secret.0, secret.1.as_str()), (403, "permission denied\n"));
+        assert_eq!(page.0, 200);
     }
 }

@@ -127,7 +127,20 @@ mod tests {
 
     use std::fs;
 
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+    use rcgen::KeyPair;
+
     use super::*;
+
+    /// A file as OpenSSL writes it.
+    fn pem(label: &str, content: &[u8]) -> String {
+        format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", BASE64_STANDARD.encode(content))
+    }
+
+    fn key_pem(key: &KeyPair) -> String {
+        pem("PRIVATE KEY", &key.serialize_der())
+    }
 
     #[test]
     fn files_that_are_replaced_are_used_and_faulty_ones_change_nothing() {
@@ -135,7 +148,9 @@ mod tests {
         let (certificate, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
         let make = |at: u64| {
             let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-            for (file, text) in [(&certificate, own.cert.pem()), (&key, own.signing_key.serialize_pem())] {
+            for (file, text) in
+                [(&certificate, pem("CERTIFICATE", own.cert.der())), (&key, key_pem(&own.signing_key))]
+            {
                 fs::write(file, text).unwrap();
                 let time = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
                 fs::File::open(file).unwrap().set_modified(time).unwrap();
@@ -165,10 +180,10 @@ mod tests {
             rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap(),
             rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap(),
         );
-        fs::write(&key, other.signing_key.serialize_pem()).unwrap();
+        fs::write(&key, key_pem(&other.signing_key)).unwrap();
         fs::write(&certificate, "").unwrap();
         assert!(Certificate::new(&identity).unwrap_err().contains("expected a certificate in PEM"));
-        fs::write(&certificate, one.cert.pem()).unwrap();
+        fs::write(&certificate, pem("CERTIFICATE", one.cert.der())).unwrap();
         assert!(Certificate::new(&identity).unwrap_err().contains("k.pem"));
     }
 }

@@ -176,4 +176,13 @@ mod tests {
         assert_eq!(content.next().await.unwrap().map(|piece| piece.len()), Some(10));
         assert!(matches!(content.next().await, Err(ContentError::Shrunk { .. })));
     }
+
+    #[tokio::test]
+    async fn what_the_disk_refuses_is_an_error() {
+        // A descriptor that cannot be read stands for a disk that fails.
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::create(folder.path().join("file")).unwrap();
+        let error = Content::file(Arc::new(file), 0..10).next().await.unwrap_err();
+        assert!(matches!(error, ContentError::Read(_)), "{error}");
+    }
 }

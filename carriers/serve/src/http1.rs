@@ -27,7 +27,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::answer::Answer;
 use crate::content::{Content, ContentError};
 use crate::metrics::{Protocol, ProtocolLabels, Reason};
-use crate::server::{Shared, is_out_of_files};
+use crate::shared::{Shared, is_out_of_files};
 
 /// Longest head of a request. Ours.
 const HEAD: usize = 32 << 10;

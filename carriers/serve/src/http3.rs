@@ -20,7 +20,7 @@ use crate::content::PIECE;
 use crate::control::Choice;
 use crate::metrics::{Protocol, ProtocolLabels, Reason};
 use crate::radio::Chooser;
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Longest list of header fields, as RFC 9114, 4.2.2 counts it. Ours.
 const FIELDS: u64 = 32 << 10;
@@ -195,8 +195,8 @@ impl Client {
                 }
                 () = shared.stop.cancelled(), if !is_stopping => {
                     is_stopping = true;
-                    // GOAWAY: the client may send further requests elsewhere.
-                    http.shutdown(0).await.map_err(|error| error.to_string())?;
+                    // GOAWAY names the first request that is not answered (RFC 9114, 5.2), which is the one after the last that h3 has.
+                    http.shutdown(1).await.map_err(|error| error.to_string())?;
                 }
                 () = shared.cut.cancelled() => {
                     shared.metrics.cut_off(Protocol::Http3, Reason::Stop);

@@ -2,7 +2,7 @@
 //! QUIC connection has one of Ranpace's congestion controls, which hears what an RNIS server reports of the client's radio.
 //!
 //! * [`config`]: what is served, where, and with which controls.
-//! * [`server`]: starts and stops it.
+//! * [`server`]: starts and stops it; [`shared`]: what its connections share.
 //! * [`files`], [`answer`], [`content`]: which file a request means, what it is answered with, and the bytes of the answer. Both protocols
 //!   use them.
 //! * [`http3`], [`http1`]: the protocols.
@@ -23,6 +23,7 @@ pub mod http3;
 pub mod metrics;
 pub mod radio;
 pub mod server;
+pub mod shared;
 
 pub use config::Config;
 pub use server::{ServeError, Server};

@@ -6,13 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h3::error::Code;
-use http::{HeaderMap, Method, Uri};
 use noq::crypto::rustls::QuicServerConfig;
 use noq::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use ranpace_noq::{Controls, reports};
 use ranpace_rnisd::client::ClientError;
-use ranpace_rnisd::server::PerAddress;
-use rustix::io::Errno;
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -20,13 +17,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::answer::{Answer, Answerer};
+use crate::answer::Answerer;
 use crate::certificate::{self, Certificate};
-use crate::config::{ByPrefix, Config, Limits};
-use crate::content::ContentError;
+use crate::config::{ByPrefix, Config};
 use crate::files::Folder;
-use crate::metrics::{self, Metrics, Protocol, ProtocolLabels, Reason, RequestLabels};
+use crate::metrics::{self, Metrics};
 use crate::radio::{FeedThread, Radio};
+use crate::shared::Shared;
 use crate::{http1, http3};
 
 /// Time for the last packets to leave when the server stops. Ours.
@@ -83,57 +80,6 @@ pub enum ServeError {
     /// A thread, the runtime, or a socket.
     #[error("the system gives no thread or no socket: {0}")]
     Thread(#[source] io::Error),
-}
-
-/// What all connections share.
-#[derive(Debug)]
-pub struct Shared {
-    pub(crate) limits: Limits,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) quic_control: ByPrefix<Arc<Controls>>,
-    pub(crate) tcp_control: ByPrefix<Option<String>>,
-    pub(crate) transport: Arc<TransportConfig>,
-    pub(crate) radio: Option<Radio>,
-    pub(crate) quic_addresses: Arc<PerAddress>,
-    pub(crate) tcp_addresses: Arc<PerAddress>,
-    /// No new connection and no new request.
-    pub(crate) stop: CancellationToken,
-    /// The time for answers to end is over.
-    pub(crate) cut: CancellationToken,
-    pub(crate) tasks: TaskTracker,
-    answerer: Arc<Answerer>,
-}
-
-impl Shared {
-    /// The answer to a request.
-    pub(crate) async fn answer(&self, method: Method, uri: Uri, fields: HeaderMap) -> Answer {
-        let answerer = Arc::clone(&self.answerer);
-        // The disk may be slow.
-        let answer = tokio::task::spawn_blocking(move || answerer.answer(&method, uri.path(), &fields));
-        match answer.await {
-            Ok(answer) => answer,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
-    }
-
-    pub(crate) fn count(&self, protocol: Protocol, status: u16) {
-        self.metrics.requests.get_or_create(&RequestLabels { protocol, status }).inc();
-    }
-
-    pub(crate) fn observe(&self, protocol: Protocol, time: Duration) {
-        self.metrics.request_seconds.get_or_create(&ProtocolLabels { protocol }).observe(time.as_secs_f64());
-    }
-
-    /// A file could not be read to its end.
-    pub(crate) fn fail(&self, protocol: Protocol, path: &str, error: &ContentError) {
-        self.metrics.cut_off(protocol, Reason::File);
-        tracing::warn!(path, %error, "an answer was cut off");
-    }
-}
-
-/// Whether there are no descriptors or no memory for another connection.
-pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
 }
 
 /// A running server. It stops when this is dropped.

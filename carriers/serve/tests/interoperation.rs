@@ -30,6 +30,11 @@ fn skip(needs: &str) {
     eprintln!("skipped: needs {needs}");
 }
 
+/// A file as OpenSSL writes it.
+fn pem(label: &str, content: &[u8]) -> String {
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", BASE64_STANDARD.encode(content))
+}
+
 #[test]
 fn aioquic_gets_files_and_parts_of_them() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -84,8 +89,8 @@ fn chromium_loads_a_page_with_a_script_and_an_image_by_http3() {
     let keys = tempfile::tempdir().unwrap();
     let own = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let (certificate, key) = (keys.path().join("certificate.pem"), keys.path().join("key.pem"));
-    fs::write(&certificate, own.cert.pem()).unwrap();
-    fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+    fs::write(&certificate, pem("CERTIFICATE", own.cert.der())).unwrap();
+    fs::write(&key, pem("PRIVATE KEY", &own.signing_key.serialize_der())).unwrap();
     let pin = BASE64_STANDARD.encode(digest(&SHA256, &own.signing_key.subject_public_key_info()));
     let rig = Rig::start(|config| config.identity = Identity::Files { certificate, key });
     fs::create_dir(rig.path("page")).unwrap();
