@@ -1,13 +1,10 @@
 //! One download.
 
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::response::Parts;
 use http::{Request, Version, header};
-use ranpace_cc::Algorithm;
 use ranpace_noq::reports::Meter;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
@@ -15,59 +12,11 @@ use tokio::time::timeout;
 use crate::answer::{self, Beginning, Meaning};
 use crate::content::Content;
 use crate::error::FetchError;
-use crate::meters::Meters;
+use crate::options::{Http, Options};
 use crate::output::PartialFile;
 use crate::rate::Rates;
 use crate::target::Target;
-use crate::trust::Trust;
 use crate::{http1, http3};
-
-/// The protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Http {
-    /// HTTP/3 over QUIC, for https.
-    #[default]
-    Three,
-    /// HTTP/1.1 over TCP.
-    One,
-}
-
-/// How to download.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The protocol; http without TLS is always HTTP/1.1.
-    pub http: Http,
-    /// The control of what this end sends: over QUIC any of `ranpace list cc`, over TCP one of the kernel's.
-    pub cc: Option<String>,
-    /// The client-driven control for which this end measures and reports, over QUIC.
-    pub reports: Option<Algorithm>,
-    /// Whose certificates are believed.
-    pub trust: Trust,
-    /// Bytes that may be on their way, by QUIC's flow control. With more than 2,048 full packets behind a loss noq ends the
-    /// connection: 2 MB are safe at any packet size.
-    pub window: u64,
-    /// The longest silence of the server.
-    pub patience: Duration,
-    /// Folder for the file; `None` discards the content.
-    pub folder: Option<PathBuf>,
-    /// Where the meters of this download are, for radio information.
-    pub meters: Arc<Meters>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            http: Http::default(),
-            cc: None,
-            reports: None,
-            trust: Trust::default(),
-            window: 2_000_000,
-            patience: Duration::from_secs(30),
-            folder: None,
-            meters: Arc::default(),
-        }
-    }
-}
 
 /// A whole content, and how it came. Times count from the first packet of the handshake, after names were resolved.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::addresses::first;
 use crate::error::FetchError;
-use crate::fetch::Options;
+use crate::options::Options;
 use crate::target::Target;
 
 /// Most bytes of an answer's fields.

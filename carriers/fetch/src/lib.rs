@@ -16,12 +16,14 @@ mod fetch;
 mod http1;
 mod http3;
 mod meters;
+mod options;
 pub mod output;
 mod rate;
 pub mod target;
 pub mod trust;
 
 pub use error::FetchError;
-pub use fetch::{Http, Measured, Options, fetch};
+pub use fetch::{Measured, fetch};
 pub use meters::Meters;
+pub use options::{Http, Options};
 pub use rate::Rates;

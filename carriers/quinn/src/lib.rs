@@ -82,25 +82,29 @@ impl FromStr for Controls {
 impl ControllerFactory for Controls {
     fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let control = self.algorithm.build(self.seed.fetch_add(1, Ordering::Relaxed));
-        Box::new(Adapter(Control::driven_by_noq(control, Bytes::new(current_mtu.into()), self.clock)))
+        let control = Control::driven_by_noq(control, Bytes::new(current_mtu.into()), self.clock);
+        Box::new(Adapter { control, clock: self.clock })
     }
 }
 
 /// quinn's controller: forwards to the shared control.
 #[derive(Clone, Debug)]
-struct Adapter(Control);
+struct Adapter {
+    control: Control,
+    clock: Clock,
+}
 
 impl Controller for Adapter {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
-        self.0.on_batch_sent(now, bytes, last_packet_number);
+        self.control.on_batch_sent(self.clock.time(now), bytes, last_packet_number);
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, _: bool, _: &RttEstimator) {
-        self.0.on_batch_packet_acked(now, sent, bytes);
+        self.control.on_batch_packet_acked(self.clock.time(now), self.clock.time(sent), bytes);
     }
 
     fn on_end_acks(&mut self, now: Instant, _in_flight: u64, app_limited: bool, largest: Option<u64>) {
-        self.0.on_batch_acked(now, app_limited, largest);
+        self.control.on_batch_acked(self.clock.time(now), app_limited, largest);
     }
 
     fn on_congestion_event(
@@ -110,19 +114,20 @@ impl Controller for Adapter {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
+        let (now, sent) = (self.clock.time(now), self.clock.time(sent));
         if lost_bytes == 0 {
-            self.0.on_batch_marked(now, sent);
+            self.control.on_batch_marked(now, sent);
         } else {
-            self.0.on_batch_lost(now, sent, lost_bytes, is_persistent_congestion);
+            self.control.on_batch_lost(now, sent, lost_bytes, is_persistent_congestion);
         }
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.0.on_packet_size(new_mtu);
+        self.control.on_packet_size(new_mtu);
     }
 
     fn window(&self) -> u64 {
-        self.0.settled_window()
+        self.control.settled_window()
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
@@ -130,7 +135,7 @@ impl Controller for Adapter {
     }
 
     fn initial_window(&self) -> u64 {
-        self.0.initial_window()
+        self.control.initial_window()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
@@ -187,7 +192,7 @@ impl ConnectionControl {
     /// The control of the present path: after a migration to another address quinn has made a new one.
     fn control(&self) -> Option<Control> {
         let controller = self.connection.congestion_state().into_any();
-        controller.downcast::<Adapter>().ok().map(|adapter| adapter.0)
+        controller.downcast::<Adapter>().ok().map(|adapter| adapter.control)
     }
 
     fn with(&self, tell: impl FnOnce(&Control, Time)) -> bool {

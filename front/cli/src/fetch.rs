@@ -146,7 +146,7 @@ impl Fetch {
         let store = store.map_err(Failure::asked)?;
         let plan = plan::Plan::of(self)?;
         let done = plan.run()?;
-        let rows = done.rows();
+        let rows: Vec<figures::Row> = done.all.iter().map(figures::Row::of).collect();
         if json {
             crate::output::json(&rows)?;
         } else {

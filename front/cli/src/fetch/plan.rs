@@ -12,7 +12,6 @@ use ranpace_lab::Progress;
 use tokio::task::JoinSet;
 use tokio::time::interval;
 
-use super::figures::Row;
 use super::radio;
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -223,11 +222,6 @@ impl Downloads {
 }
 
 impl Done {
-    /// The figures, a row per URL.
-    pub fn rows(&self) -> Vec<Row> {
-        self.all.iter().map(Row::of).collect()
-    }
-
     /// How the command ends.
     pub fn outcome(&self) -> Result<(), Failure> {
         let failed: usize = self.all.iter().map(|downloads| downloads.failed.len()).sum();

@@ -6,16 +6,16 @@
 //! up to the newest lost one, as many as have the lost bytes. Packets without anything to acknowledge are among what was sent;
 //! they leave the books when three later ones are acknowledged.
 
-use std::time::Instant;
+use ranpace_units::Time;
 
 use super::Control;
 use super::events::Losses;
 
 impl Control {
     /// Packets were sent together: `bytes` in all; `last` is the number of the last one.
-    pub fn on_batch_sent(&self, now: Instant, bytes: u64, last: u64) {
+    pub fn on_batch_sent(&self, now: Time, bytes: u64, last: u64) {
         let mut core = self.core();
-        let (now, full) = (core.clock.time(now), core.payload.max(1));
+        let full = core.payload.max(1);
         let count = bytes.div_ceil(full);
         for place in 0..count {
             let number = (last + 1 + place).saturating_sub(count);
@@ -24,9 +24,8 @@ impl Control {
     }
 
     /// The peer has received a packet of this size that was sent at `sent`.
-    pub fn on_batch_packet_acked(&self, now: Instant, sent: Instant, bytes: u64) {
+    pub fn on_batch_packet_acked(&self, now: Time, sent: Time, bytes: u64) {
         let mut core = self.core();
-        let (now, sent) = (core.clock.time(now), core.clock.time(sent));
         if core.driven_by_noq && !core.started {
             core.start(now, Some(now - sent));
         }
@@ -37,16 +36,14 @@ impl Control {
     }
 
     /// The acknowledgement of these packets ends; `largest` is the largest number that is acknowledged.
-    pub fn on_batch_acked(&self, now: Instant, app_limited: bool, largest: Option<u64>) {
+    pub fn on_batch_acked(&self, now: Time, app_limited: bool, largest: Option<u64>) {
         let mut core = self.core();
-        let now = core.clock.time(now);
         core.on_end_acks(now, app_limited, largest);
     }
 
     /// Packets with so many bytes in all are lost; the newest of them was sent at `newest_sent`.
-    pub fn on_batch_lost(&self, now: Instant, newest_sent: Instant, bytes: u64, persistent: bool) {
+    pub fn on_batch_lost(&self, now: Time, newest_sent: Time, bytes: u64, persistent: bool) {
         let mut core = self.core();
-        let (now, newest_sent) = (core.clock.time(now), core.clock.time(newest_sent));
         core.begin(now);
         let mut left = bytes;
         while left > 0 {
@@ -58,9 +55,8 @@ impl Control {
     }
 
     /// Packets were marked; the newest that is acknowledged was sent at `sent`.
-    pub fn on_batch_marked(&self, now: Instant, sent: Instant) {
+    pub fn on_batch_marked(&self, now: Time, sent: Time) {
         let mut core = self.core();
-        let (now, sent) = (core.clock.time(now), core.clock.time(sent));
         core.begin(now);
         core.batch.marked_at = Some(sent);
     }
