@@ -116,7 +116,8 @@ impl Proxy {
         let counted = &mut relay.counted;
         let (own, mss) = (Bytes::new(counted.uploaded), Bytes::new(counted.mss.into()));
         let window = self.uploads.window(relay.user_number, own, mss).get();
-        let holds = stalls && window == 0;
+        // A shut buffer drops what is on its way: not for a single server that is slower than its user.
+        let holds = stalls && window == 0 && self.uploads.is_half_full(relay.user_number);
         if std::mem::replace(&mut relay.holds_upload, holds) != holds {
             // A clamp leaves a window of a kilobyte, again and again; a receive buffer that is full leaves none.
             let limited = match holds {

@@ -129,7 +129,7 @@ pub struct Relay {
     pub resting: bool,
     /// It goes on at once.
     pub queued: bool,
-    /// The user's uploads have what may wait of them, and this one's server takes no more: nothing is read from the user, whose window
+    /// Half of what may wait of the user's uploads does, and this one's server takes no more: nothing is read from the user, whose window
     /// would open again.
     pub holds_upload: bool,
 }

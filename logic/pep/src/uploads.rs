@@ -51,6 +51,11 @@ impl Uploads {
         (left / PARTS).max(mss * 2) - own
     }
 
+    /// Whether half of the limit or more waits of this user: several of its servers stall.
+    pub fn is_half_full(&self, user: u32) -> bool {
+        self.waiting.get(&user).is_some_and(|waiting| *waiting * 2 >= self.limit)
+    }
+
     /// What waits of all users.
     pub const fn total(&self) -> Bytes {
         self.total
@@ -81,6 +86,10 @@ mod tests {
             assert_eq!(uploads.window(8, Bytes::ZERO, MSS).get(), 6_250, "{case}: another user");
         }
         assert!(uploads.waiting.is_empty(), "who has nothing waiting is forgotten");
+        for (before, after, expected) in [(0, 49_999, false), (49_999, 50_000, true), (50_000, 0, false)] {
+            uploads.on_waiting(7, Bytes::new(before), Bytes::new(after));
+            assert_eq!((uploads.is_half_full(7), uploads.is_half_full(8)), (expected, false), "{after}");
+        }
     }
 
     proptest! {
