@@ -391,8 +391,6 @@ fn rapid(settings: &Settings) -> Vec<String> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
-    use ranpace_pep::rapid::{RttMargin, Slack, WindowRule};
-
     use super::*;
 
     const SCENARIO: &str = r#"
@@ -430,6 +428,8 @@ opener = "receiver"
     #[test]
     #[cfg(feature = "proxy")]
     fn proxy_has_the_keys_of_the_scenario_and_its_users() {
+        use ranpace_pep::rapid::{RttMargin, Slack, WindowRule};
+
         let tables = "[rnis]\nperiod = \"2ms\"\nstop = \"4s\"\nresume = \"5s\"\n[[proxy]]\nname = \"p\"\nhost = \"edge\"\nkind = \"rapid\"\nprofile = \"thesis\"\nwindow = \"module\"\nslack = \"half_rtt\"\nsr_allowance = \"16ms\"\nalpha = 0.40625\nuser_buffer = \"2MiB\"\n";
         let all = daemons(tables).unwrap();
         let (_, text) = all.files().find(|(name, _)| *name == "proxy.toml").unwrap();
