@@ -2,14 +2,19 @@
 
 CARGO ?= cargo
 
-.PHONY: run test test-fast fmt lint doc unit bench instructions instructions-record install guide minimum-rust deny advisories
+.PHONY: run test test-fast fmt lint doc unit python wheel bench instructions instructions-record install guide minimum-rust deny advisories
 
 # `ranpace kernel` is built where clang and the headers of libelf and zlib are; everything else needs none of them.
 HAS_BPF := $(shell [ "$$(uname -s)" = Linux ] && command -v $${CLANG:-clang} >/dev/null && \
 	printf '\043include <gelf.h>\n\043include <zlib.h>\n' | $${CC:-cc} -E -x c - >/dev/null 2>&1 && echo yes)
 FEATURES := $(if $(HAS_BPF),--features ranpace/kernel)
+# The Python package is checked where Python 3.10 or later is, with what makes environments.
+PYTHON ?= python3
+HAS_PYTHON := $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("yes" * (sys.version_info >= (3, 10)))' 2>/dev/null)
+# It is loaded by Python, and does not link to it.
+export PYO3_BUILD_EXTENSION_MODULE = 1
 # What is checked has all features; what is installed leaves out brokers.
-CHECKED := --features ranpace/amqp $(FEATURES)
+CHECKED := --features ranpace/amqp $(FEATURES) $(if $(HAS_PYTHON),--features ranpace-python/bindings)
 
 # Builds, compares the default algorithms on the built-in link and in a simulated LTE cell, prints both tables and the names of the
 # reports, and says what to try next. The profile `first` builds sooner than `release`, and is a few per cent slower: Cargo.toml.
@@ -38,7 +43,7 @@ run:
 	@echo "\`ranpace rnis\`, \`proxy\`, \`serve\`, \`kernel\` and \`pep\`. README.md says what you can do with it."
 
 # Everything that CI checks: format, warnings, documentation, every test.
-test: fmt lint doc unit
+test: fmt lint doc unit python
 
 # What needs neither root nor the real clock, in less than four minutes once it is built: libraries, the simulator, scenarios, the pages.
 # One command with the features of `unit`: cargo then builds nothing for it that `make test` does not need, too.
@@ -64,6 +69,32 @@ doc:
 
 unit:
 	$(CARGO) test --workspace --locked --no-fail-fast $(CHECKED)
+
+# The tests of the Python package, its pages and its notebooks, with the library that the workspace's build makes anyway.
+PACKAGE = $${CARGO_TARGET_DIR:-target}/python-package
+VENV = $${CARGO_TARGET_DIR:-target}/python
+python:
+ifeq ($(HAS_PYTHON),)
+	@test -z "$$RANPACE_NO_SKIP" || { echo "make python needs Python 3.10 or later with venv: apt install python3-venv" >&2; exit 1; }
+	@echo "skipped: the Python package needs Python 3.10 or later with venv"
+else
+	$(CARGO) build --workspace --locked $(CHECKED)
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement front/python/test-requirements.txt
+	rm -rf $(PACKAGE)
+	mkdir -p $(PACKAGE)
+	cp -r front/python/python/ranpace $(PACKAGE)/
+	cp $${CARGO_TARGET_DIR:-target}/debug/lib_ranpace.so $(PACKAGE)/ranpace/_ranpace.abi3.so
+	$(VENV)/bin/mypy --strict --config-file front/python/pyproject.toml front/python/python/ranpace
+	PYTHONPATH=$$(realpath $(PACKAGE)) RANPACE=$$(realpath $${CARGO_TARGET_DIR:-target}/debug/ranpace) \
+		$(VENV)/bin/python -m pytest --quiet --config-file front/python/pyproject.toml --doctest-modules $(PACKAGE) front/python/tests
+endif
+
+# A wheel of the Python package for CPython 3.10 and later, in target/wheels.
+wheel:
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2'
+	$(VENV)/bin/maturin build --release --locked --manifest-path front/python/Cargo.toml --out $${CARGO_TARGET_DIR:-target}/wheels
 
 bench:
 	$(CARGO) bench --package ranpace-benches

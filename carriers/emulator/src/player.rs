@@ -188,13 +188,15 @@ impl<'a> Player<'a> {
         let flows = topology.flows().iter().zip(settings).zip(topology.own()).enumerate().map(
             |(flow, ((spec, settings), ends))| {
                 let number = (flow, Topology::port(flow));
-                let ends = match settings {
-                    _ if let Transport::Quic { algorithm, config } = &spec.transport => {
+                let ends = match (&spec.transport, settings) {
+                    (Transport::Quic { algorithm, config }, _) => {
                         let seed = topology.scenario.seed;
                         Ends::Quic(Box::new(QuicStream::new(spec, (algorithm, config), number, *ends, seed)))
                     }
-                    Some(settings) => Ends::Tcp(Box::new(Stream::new(spec, number, *ends, settings))),
-                    None => Ends::Udp(Box::new(Datagrams::new(spec, number, *ends, topology.scenario.seed))),
+                    (_, Some(settings)) => Ends::Tcp(Box::new(Stream::new(spec, number, *ends, settings))),
+                    (_, None) => {
+                        Ends::Udp(Box::new(Datagrams::new(spec, number, *ends, topology.scenario.seed)))
+                    }
                 };
                 Played { ends, record: Record::default(), split: Split::default(), delivered_before: 0 }
             },

@@ -97,6 +97,19 @@ impl<'a> Simulation<'a> {
         self.run_while(&mut |_| true)
     }
 
+    /// Handles everything that happens up to `until`, or to the scenario's end if that comes first; returns the time reached. Between
+    /// two calls nothing happens: who asks a control about its flow, or sets what it does next, does it then.
+    pub fn advance(&mut self, until: Time) -> Time {
+        let until = until.min(Time::ZERO + self.scenario.duration);
+        while let Some((at, event)) = self.network.queue.next(until) {
+            self.network.set_now(at);
+            self.events += 1;
+            self.network.handle(event, &mut self.endpoints);
+        }
+        self.network.set_now(until);
+        until
+    }
+
     /// Runs to the end, or until `go_on`, called regularly with the virtual time, returns false. What was measured until then is
     /// valid.
     pub fn run_while(mut self, go_on: &mut dyn FnMut(Time) -> bool) -> RunResult {

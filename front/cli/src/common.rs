@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ranpace_lab::{Store, StoreError, TraceLibrary};
+pub use ranpace_lab::{folder_name, trace_folders};
 
 use crate::failure::Failure;
 pub use crate::output::say;
@@ -33,17 +34,6 @@ impl Common {
     /// The library that finds traces by name.
     pub fn traces(&self) -> TraceLibrary {
         TraceLibrary::new(trace_folders(self.traces.as_ref()))
-    }
-}
-
-/// Default folders of recorded traces: in the working directory, and where the developers keep theirs.
-const TRACE_FOLDERS: [&str; 2] = ["traces", "../shared/data/traces"];
-
-/// Folders of recorded traces: the one given, else that of the environment, else the default ones.
-pub fn trace_folders(given: Option<&PathBuf>) -> Vec<PathBuf> {
-    match given.cloned().or_else(|| std::env::var_os("RANPACE_TRACES").map(PathBuf::from)) {
-        Some(folder) => vec![folder],
-        None => TRACE_FOLDERS.map(PathBuf::from).to_vec(),
     }
 }
 
@@ -80,11 +70,4 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
             path.display()
         ))
     })
-}
-
-/// A scenario's name as that of a folder.
-pub fn folder_name(name: &str) -> String {
-    let safe = |c: char| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '_' };
-    let folder: String = name.chars().map(safe).collect();
-    if folder.chars().all(|c| c == '.') { "scenario".to_owned() } else { folder }
 }

@@ -2,11 +2,11 @@
 
 use clap::ArgGroup;
 use ranpace_cc::Algorithm;
-use ranpace_lab::{CellCompareSpec, CompareError, CompareSpec, Runner, table};
+use ranpace_lab::{CellCompareSpec, CompareOptions, ComparePlan, Runner, SetByTheCell, table};
 use ranpace_link::Limit;
 use ranpace_scenario::cells::Preset;
-use ranpace_scenario::presets::{Access, QueueKind};
-use ranpace_units::{Bytes, Rate, Span};
+use ranpace_scenario::presets::QueueKind;
+use ranpace_units::{Rate, Span};
 
 use crate::failure::Failure;
 use crate::{common, interrupt, output};
@@ -82,121 +82,50 @@ pub struct Compare {
     common: common::Common,
 }
 
-/// The buffer of `compare` over a link.
-const BUFFER: Limit = Limit::Bytes(Bytes::new(150_000));
-/// The round-trip time of `compare` over a link.
-const RTT: Span = Span::from_millis(20);
-
 fn preset(name: &str) -> Result<&'static Preset, String> {
     CellCompareSpec::preset(name).map_err(|error| error.to_string())
 }
 
-/// The comparison to play, its title and its folder.
-struct Plan {
-    title: String,
-    /// Folder of its results.
-    folder: String,
-    spec: Spec,
-}
-
-enum Spec {
-    Link(CompareSpec),
-    Cell(CellCompareSpec),
-}
-
 impl Compare {
     /// The comparison that the options describe.
-    fn plan(&self) -> Result<Plan, Failure> {
-        if let Some(preset) = self.cell {
-            self.refuse_options_of_links(preset)?;
-            return Ok(Plan {
-                title: format!("Comparison in the cell {}", preset.name),
-                folder: format!("compare-{}", preset.name),
-                spec: Spec::Cell(CellCompareSpec {
-                    preset,
-                    algorithms: self.cc.clone(),
-                    rtt: self.rtt,
-                    time: self.time,
-                    warmup: self.warmup,
-                    flows: self.flows,
-                    seeds: self.seeds,
-                }),
-            });
-        }
-        let access = match self.rate {
-            Some(rate) => Access::Rate(rate),
-            None => Access::Trace {
-                down: self.trace.clone().unwrap_or_else(|| "builtin:lte".to_owned()),
-                up: self.trace_up.clone(),
-                repeat: true,
-                scale: self.scale.unwrap_or(1.0),
-            },
-        };
-        let title = match &access {
-            Access::Rate(rate) => format!("Comparison at {rate}"),
-            Access::Trace { down, .. } => format!("Comparison over {down}"),
-        };
-        let spec = Spec::Link(CompareSpec {
-            access,
-            algorithms: self.cc.clone(),
-            rtt: self.rtt.unwrap_or(RTT),
-            buffer: self.buffer.unwrap_or(BUFFER),
-            queue: self.queue.unwrap_or_default(),
-            loss: self.loss.unwrap_or(0.0),
-            reverse: None,
+    fn plan(&self) -> Result<ComparePlan, SetByTheCell> {
+        let options = CompareOptions {
+            cell: self.cell,
+            trace: self.trace.clone(),
+            trace_up: self.trace_up.clone(),
+            scale: self.scale,
+            rate: self.rate,
+            cc: self.cc.clone(),
+            rtt: self.rtt,
+            buffer: self.buffer,
+            queue: self.queue,
+            loss: self.loss,
             time: self.time,
             warmup: self.warmup,
             flows: self.flows,
             seeds: self.seeds,
-        });
-        Ok(Plan { title, folder: "compare".to_owned(), spec })
-    }
-
-    /// A cell has its own buffer, queue and losses.
-    fn refuse_options_of_links(&self, preset: &Preset) -> Result<(), Failure> {
-        let given = [
-            ("--buffer", self.buffer.is_some()),
-            ("--queue", self.queue.is_some()),
-            ("--loss", self.loss.is_some()),
-            ("--scale", self.scale.is_some()),
-        ];
-        let given: Vec<&str> =
-            given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect();
-        if given.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::asked(format!(
-            "--cell cannot be combined with {}: the preset {:?} sets buffer, queue and losses. To change them, write a scenario with a [[cell]]; see docs/cells.md",
-            given.join(", "),
-            preset.name
-        )))
+        };
+        options.plan()
     }
 
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
         let stop = interrupt::begin();
-        let Plan { title, folder, spec } = self.plan()?;
-        let mut traces = self.common.traces();
-        let jobs = match &spec {
-            Spec::Link(spec) => spec.jobs(&mut traces),
-            Spec::Cell(spec) => spec.jobs(&mut traces),
-        };
-        let jobs = jobs.map_err(|error: CompareError| Failure::asked(error))?;
-        let store = self.common.store(&folder)?;
+        let plan = self.plan().map_err(Failure::asked)?;
+        let jobs = plan.jobs(&mut self.common.traces()).map_err(Failure::asked)?;
+        let store = self.common.store(&plan.folder)?;
         let runner = Runner {
             threads: self.common.threads,
             stop,
             store: Some(&store),
             what: "comparing",
             series: true,
+            played: None,
         };
         interrupt::work();
         let results = runner.run(&jobs)?;
         interrupt::kept();
-        let compared = match &spec {
-            Spec::Link(spec) => spec.collect(results),
-            Spec::Cell(spec) => spec.collect(results),
-        };
+        let compared = plan.collect(results);
         let rows = compared.rows();
         if self.json {
             output::json(&rows)?;
@@ -205,7 +134,7 @@ impl Compare {
         }
         compared.notes().iter().for_each(|note| common::say(&format!("note: {note}")));
         let text = jobs.first().map_or("", |job| &job.text);
-        let page = compared.report(&title, text, &common::command_line()).map_err(Failure::ours)?;
+        let page = compared.report(&plan.title, text, &common::command_line()).map_err(Failure::ours)?;
         store.write_json("compare.json", &rows)?;
         let report = store.write("report.html", page.as_bytes())?;
         common::say(&format!("report: {}", report.display()));

@@ -11,14 +11,13 @@ use ranpace_emulator::{
     Captured, Delivery, EmulationError, NamespaceError, Outcome, Plan, Program, Timeliness, Topology, Views,
     Workloads,
 };
-use ranpace_lab::{Job, RunSummary, Store, peps, proxies, radio, read_run, table};
+use ranpace_lab::{Job, RunSummary, Store, flow_rows, peps, proxies, radio, read_run, run_report, table};
 use ranpace_scenario::Scenario;
 use ranpace_sim::RunResult;
 use ranpace_units::{Span, Time};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::run::{report, rows};
 use crate::{common, interrupt, output, screen};
 
 /// Exit status of a run in which the machine could not keep up.
@@ -373,7 +372,7 @@ impl Emulate {
         let runs: Vec<(&str, &RunResult)> =
             earlier.iter().map(|(label, run)| (label.as_str(), run)).chain([(label, &result)]).collect();
         let labelled = |(label, run): &(&str, &RunResult)| {
-            let mut rows = rows(run);
+            let mut rows = flow_rows(run);
             if !label.is_empty() {
                 rows.iter_mut().for_each(|row| row.cc = format!("{label}: {}", row.cc));
             }
@@ -381,7 +380,8 @@ impl Emulate {
         };
         let rows: Vec<_> = runs.iter().flat_map(labelled).collect();
         let title = format!("{}, in real time", job.scenario.name);
-        let mut report = report(title, job, &result, &rows, timeliness.invalid().into_iter().collect());
+        let invalid = timeliness.invalid().into_iter().collect();
+        let mut report = run_report(title, common::command_line(), &job.origin(), &result, &rows, invalid);
         for group in &mut report.groups {
             let before = earlier.iter().map(|(label, run)| (label.clone(), vec![run]));
             group.runs.splice(0..0, before);

@@ -1,8 +1,7 @@
 //! `ranpace list`: what there is to choose from.
 
 use clap::ValueEnum;
-use ranpace_cc::{ALIASES, ALL, DECORATORS, OptionInfo, Transport};
-use ranpace_lab::{BUILTIN, BUILTIN_LENGTH};
+use ranpace_lab::{BUILTIN, BUILTIN_LENGTH, ListedControl};
 use ranpace_scenario::cells::PRESETS;
 use ranpace_scenario::{Kind, QUEUES, WORKLOADS};
 use serde::Serialize;
@@ -42,27 +41,6 @@ enum What {
     Reproductions,
 }
 
-/// An algorithm or a decorator.
-#[derive(Serialize)]
-struct Listed {
-    name: &'static str,
-    about: &'static str,
-    source: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    transport: Option<&'static str>,
-    /// Whether decorators may wrap it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decorators: Option<bool>,
-    options: Vec<ListedOption>,
-}
-
-#[derive(Serialize)]
-struct ListedOption {
-    key: &'static str,
-    values: &'static str,
-    about: &'static str,
-}
-
 /// A workload, a queue or a trace.
 #[derive(Serialize)]
 struct Simple {
@@ -88,58 +66,25 @@ impl List {
     }
 
     fn cc(&self) -> Result<(), Failure> {
-        let options = |options: &[OptionInfo]| {
-            let listed = |option: &OptionInfo| ListedOption {
-                key: option.key,
-                values: option.values,
-                about: option.about,
-            };
-            options.iter().map(listed).collect()
-        };
-        let algorithms: Vec<Listed> = ALL
-            .iter()
-            .map(|entry| Listed {
-                name: entry.name,
-                about: entry.about,
-                source: entry.source,
-                transport: Some(match entry.transport {
-                    Transport::Tcp => "tcp",
-                    Transport::Datagram => "datagram",
-                }),
-                decorators: Some(entry.loss_based),
-                options: options(entry.options),
-            })
-            .collect();
-        let decorators: Vec<Listed> = DECORATORS
-            .iter()
-            .map(|decorator| Listed {
-                name: decorator.name,
-                about: decorator.about,
-                source: decorator.source,
-                transport: None,
-                decorators: None,
-                options: options(decorator.options),
-            })
-            .collect();
+        let list = ranpace_lab::controls(&[]);
         if self.json {
-            return output::json(&serde_json::json!({ "algorithms": algorithms, "decorators": decorators,
-                "short_names": ALIASES.iter().map(|(short, full)| (*short, *full)).collect::<std::collections::BTreeMap<_, _>>() }));
+            return output::json(&list);
         }
         let mut text = String::from(
             "Written as NAME, NAME+DECORATOR, NAME:option=value:option=value, such as cubic+c2tcp:target=50ms\n",
         );
-        let short = ALIASES.iter().map(|(short, full)| format!("{short} = {full}"));
+        let short = list.short_names.iter().map(|(short, full)| format!("{short} = {full}"));
         text.push_str(&format!("Short names: {}\n", short.collect::<Vec<_>>().join(", ")));
-        for listed in &algorithms {
+        for listed in &list.algorithms {
             let carried = if listed.transport == Some("datagram") { "; over datagrams" } else { "" };
             let wrapped = if listed.decorators == Some(true) { "; takes decorators" } else { "" };
             text.push_str(&format!("\n{}  {}{carried}{wrapped}\n", listed.name, listed.about));
-            text.push_str(&listed.details());
+            text.push_str(&details(listed));
         }
         text.push_str("\nDecorators:\n");
-        for listed in &decorators {
+        for listed in &list.decorators {
             text.push_str(&format!("\n+{}  {}\n", listed.name, listed.about));
-            text.push_str(&listed.details());
+            text.push_str(&details(listed));
         }
         output::line(text.trim_end())
     }
@@ -225,14 +170,12 @@ impl List {
     }
 }
 
-impl Listed {
-    /// Source and options, indented.
-    fn details(&self) -> String {
-        let mut text = format!("    {}\n", self.source);
-        let width = self.options.iter().map(|option| option.key.len()).max().unwrap_or(0);
-        for option in &self.options {
-            text.push_str(&format!("    :{:width$}  {}: {}\n", option.key, option.about, option.values));
-        }
-        text
+/// Source and options, indented.
+fn details(listed: &ListedControl) -> String {
+    let mut text = format!("    {}\n", listed.source);
+    let width = listed.options.iter().map(|option| option.key.len()).max().unwrap_or(0);
+    for option in &listed.options {
+        text.push_str(&format!("    :{:width$}  {}: {}\n", option.key, option.about, option.values));
     }
+    text
 }

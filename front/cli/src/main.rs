@@ -7,6 +7,10 @@ mod compare;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod failure;
+#[cfg(target_os = "linux")]
+mod fetch;
+#[cfg(all(target_os = "linux", any(feature = "fetch", feature = "kernel")))]
+mod hint_source;
 mod interrupt;
 #[cfg(target_os = "linux")]
 mod kernel;
@@ -48,6 +52,7 @@ use clap::{Parser, Subcommand};
     ranpace rnis serve --source lines=unix:cell.sock        radio information of cells, by ETSI MEC 012\n  \
     ranpace proxy --config proxy.toml                       share users' radio among their real connections\n  \
     ranpace serve FOLDER --cc newreno+meld-me               files over HTTP/3 with any congestion control\n  \
+    ranpace fetch https://server/file                       download over HTTP/3, and measure\n  \
     ranpace reproduce --list")]
 struct Cli {
     #[command(subcommand)]
@@ -73,6 +78,8 @@ enum Command {
     Proxy(proxy::Proxy),
     #[cfg(target_os = "linux")]
     Serve(Box<serve::Serve>),
+    #[cfg(target_os = "linux")]
+    Fetch(Box<fetch::Fetch>),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
@@ -103,6 +110,8 @@ fn main() -> ExitCode {
         Command::Proxy(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Serve(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Fetch(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),

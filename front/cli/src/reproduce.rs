@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use ranpace_lab::Store;
 use ranpace_lab::reproduce::{
     self, Experiment, How, Played, Record, Recording, Recordings, ReproduceError, Row, verdict_counts,
     verdict_text,
 };
 #[cfg(target_os = "linux")]
 use ranpace_lab::validate::tcp::Grid;
-use ranpace_lab::{Report, Store};
 #[cfg(target_os = "linux")]
 use ranpace_units::Span;
 
@@ -74,7 +74,7 @@ impl Reproduce {
         if self.list {
             return self.list(&experiments);
         }
-        let chosen = chosen(&experiments, &self.names)?;
+        let chosen = reproduce::chosen(&experiments, &self.names).map_err(Failure::asked)?;
         let folders = common::trace_folders(self.common.traces.as_ref());
         let mut recordings = reproduce::recordings(folders).map_err(Failure::ours)?;
         let stop = interrupt::flag();
@@ -243,7 +243,8 @@ impl Reproduce {
                 ),
             )?;
             store.write_json("verdicts.json", &rows)?;
-            let page = report(all, &missing, self.quick)?;
+            let page = reproduce::report(all, &missing, self.quick, common::command_line())
+                .map_err(Failure::ours)?;
             let path = store.write("report.html", page.as_bytes())?;
             common::say(&format!("report: {}", path.display()));
         }
@@ -255,20 +256,6 @@ impl Reproduce {
         }
         Ok(())
     }
-}
-
-/// The experiments that are meant, in the order in which they are listed.
-fn chosen<'a>(experiments: &'a [Experiment], names: &[String]) -> Result<Vec<&'a Experiment>, Failure> {
-    for name in names {
-        if !experiments.iter().any(|experiment| experiment.is_called(name)) {
-            let near = reproduce::nearest(experiments, name).join(", ");
-            return Err(Failure::asked(format!(
-                "no experiment {name:?}; nearest: {near}; `ranpace reproduce --list` shows all"
-            )));
-        }
-    }
-    let is_meant = |experiment: &&Experiment| names.iter().any(|name| experiment.is_called(name));
-    Ok(experiments.iter().filter(is_meant).collect())
 }
 
 /// Mistakes in the command, which the user can correct, have exit status 2; other errors have 1.
@@ -287,31 +274,4 @@ fn tables(played: &Played) -> String {
         let _ = writeln!(text, "{}\n\n{}", table.title, table.text());
     }
     text
-}
-
-fn report(all: &[Played], missing: &[&Recording], quick: bool) -> Result<String, Failure> {
-    let chapters =
-        all.iter().map(reproduce::chapter).collect::<Result<Vec<_>, _>>().map_err(Failure::ours)?;
-    let mut warnings = Vec::new();
-    if quick {
-        warnings.push(
-            "This was a quick look with shorter runs at fewer points; nothing is judged by it.".to_owned(),
-        );
-    }
-    if !missing.is_empty() {
-        let names: Vec<&str> = missing.iter().map(|recording| recording.name.as_str()).collect();
-        warnings.push(format!("Recordings that were not there: {}.", names.join(", ")));
-    }
-    let names: Vec<&str> = all.iter().map(|played| played.experiment.id.as_str()).collect();
-    let title = match names[..] {
-        [one] => format!("Reproduction of {one}"),
-        _ => format!("{} reproductions", names.len()),
-    };
-    let intro =
-        "Each published figure is drawn again in its own form, what was published beside what was measured \
-        here; then follow the criteria. Everything else is folded."
-            .to_owned();
-    let report =
-        Report { title, command: common::command_line(), intro, chapters, warnings, ..Report::default() };
-    report.html().map_err(Failure::ours)
 }

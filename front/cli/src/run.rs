@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use ranpace_lab::{
-    Capture, CompareRow, Comparison, Job, Report, RunSummary, notes, peps, proxies, radio, table,
-};
-use ranpace_sim::{RunResult, Simulation};
+use ranpace_lab::{Capture, Job, RunSummary, flow_rows, notes, peps, proxies, radio, run_report, table};
+use ranpace_sim::Simulation;
 
 use crate::failure::Failure;
 use crate::{common, interrupt, output};
@@ -72,8 +70,15 @@ impl Run {
         let origin = job.origin();
         let folder = store.save(&origin, &result)?;
         interrupt::kept();
-        let rows = rows(&result);
-        let report = report(job.scenario.name.clone(), &job, &result, &rows, Vec::new());
+        let rows = flow_rows(&result);
+        let report = run_report(
+            job.scenario.name.clone(),
+            common::command_line(),
+            &origin,
+            &result,
+            &rows,
+            Vec::new(),
+        );
         let page = store.write("report.html", report.html().map_err(Failure::ours)?.as_bytes())?;
         if self.json {
             output::json(&RunSummary::of(&origin, &result))?;
@@ -100,38 +105,4 @@ impl Run {
         }
         Ok(())
     }
-}
-
-/// The report of a single run.
-pub fn report<'a>(
-    title: String,
-    job: &Job,
-    result: &'a RunResult,
-    rows: &[CompareRow],
-    warnings: Vec<String>,
-) -> Report<'a> {
-    let name = &job.scenario.name;
-    Report {
-        title,
-        command: common::command_line(),
-        intro: String::new(),
-        groups: vec![Comparison {
-            title: name.clone(),
-            scenario_text: job.text.clone(),
-            rows: rows.to_vec(),
-            runs: vec![(name.clone(), vec![result])],
-            plates: Vec::new(),
-        }],
-        chapters: Vec::new(),
-        warnings,
-    }
-}
-
-/// A row per flow.
-pub fn rows(result: &RunResult) -> Vec<CompareRow> {
-    result
-        .flows
-        .iter()
-        .map(|flow| CompareRow::of_flow(format!("{} ({})", flow.name, flow.cc), result, flow))
-        .collect()
 }

@@ -1,6 +1,7 @@
 //! `ranpace sweep`.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use ranpace_lab::{Runner, SweepSpec, Variation, table};
 
@@ -14,7 +15,8 @@ use crate::{common, interrupt, output};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     ranpace sweep scenario.toml --vary flow.cc=cubic,c2tcp --seeds 40\n  \
-    ranpace sweep scenario.toml --vary flow.cc=cubic,bbr1 --vary link.down.rate=5Mbit/s,20Mbit/s,100Mbit/s --json\n\n\
+    ranpace sweep scenario.toml --vary flow.cc=cubic,bbr1 --vary link.down.rate=5Mbit/s,20Mbit/s,100Mbit/s --json\n  \
+    ranpace sweep scenario.toml --vary flow.cc=cubic,bbr1 --seeds 1000 --dask tcp://scheduler:8786 --out /shared/sweep\n\n\
     A key is one of the scenario's: duration, flow.cc, flow.NAME.start, link.NAME.rate, link.NAME.queue.limit, ...")]
 pub struct Sweep {
     /// Scenario file
@@ -32,6 +34,9 @@ pub struct Sweep {
     /// Print the table as one JSON document
     #[arg(long)]
     json: bool,
+    /// Play on the workers of this Dask scheduler, by the Python package `ranpace`; --out is then the folder of a Parquet data set
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["json", "series"])]
+    dask: Option<String>,
     #[command(flatten)]
     common: common::Common,
 }
@@ -39,12 +44,16 @@ pub struct Sweep {
 impl Sweep {
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
+        if let Some(address) = &self.dask {
+            return self.play_on_cluster(address);
+        }
         let stop = interrupt::begin();
         let spec = SweepSpec {
             text: common::read_text(&self.scenario)?,
             file: self.scenario.display().to_string(),
             variations: self.vary,
             seeds: self.seeds,
+            skip: 0,
         };
         let jobs = spec.jobs(&mut self.common.traces()).map_err(Failure::asked)?;
         let name = jobs.first().map_or("scenario", |job| &job.scenario.name);
@@ -55,6 +64,7 @@ impl Sweep {
             store: Some(&store),
             what: "sweeping",
             series: self.series,
+            played: None,
         };
         interrupt::work();
         let results = runner.run(&jobs)?;
@@ -86,5 +96,27 @@ impl Sweep {
             )));
         }
         Ok(())
+    }
+    /// Calls the Python package, which speaks to Dask; its messages and exit status are this command's.
+    fn play_on_cluster(&self, address: &str) -> Result<(), Failure> {
+        let mut python = Command::new("python3");
+        python.args(["-m", "ranpace.cluster", "--dask", address]).arg(&self.scenario);
+        for variation in &self.vary {
+            python.arg("--vary").arg(format!("{}={}", variation.key, variation.values.join(",")));
+        }
+        python.args(["--seeds", &self.seeds.to_string()]).arg("--out").arg(&self.common.out);
+        if let Some(traces) = &self.common.traces {
+            python.arg("--traces").arg(traces);
+        }
+        let status = python.status().map_err(|error| {
+            Failure::asked(format!(
+                "--dask needs python3 with the package ranpace (pip install 'ranpace[dask]'): {error}"
+            ))
+        })?;
+        match status.code() {
+            Some(0) => Ok(()),
+            // Interrupted by a signal: as shells say it.
+            code => Err(Failure::Status(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(130), None)),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Algorithms side by side over one link: which gives the most throughput for the least delay.
 
 mod cell;
+mod plan;
 
 use ranpace_cc::Algorithm;
 use ranpace_link::Limit;
@@ -9,6 +10,7 @@ use ranpace_sim::RunResult;
 use ranpace_units::{Rate, Span};
 
 pub use cell::{CellCompareSpec, UnknownCell};
+pub use plan::{CompareOptions, ComparePlan, SetByTheCell};
 
 use crate::plot::PlotError;
 use crate::{CompareRow, Comparison, Job, Report, TraceLibrary, TraceLoadError, notes};

@@ -11,7 +11,8 @@ pub mod columnar;
 mod compare;
 pub mod figure;
 mod figures;
-mod frames;
+pub mod frames;
+mod listing;
 pub mod notes;
 pub mod peps;
 mod pictures;
@@ -23,6 +24,7 @@ mod report;
 pub mod reproduce;
 mod row;
 mod run;
+mod single;
 pub mod stats;
 mod store;
 mod summary;
@@ -38,17 +40,24 @@ pub mod version;
 mod synthetic;
 
 pub use capture::{Capture, CaptureError};
-pub use compare::{CellCompareSpec, CompareError, CompareSpec, Compared, UnknownCell};
+pub use compare::{
+    CellCompareSpec, CompareError, CompareOptions, ComparePlan, CompareSpec, Compared, SetByTheCell,
+    UnknownCell,
+};
 pub use figures::{Quantity, Unit, number};
+pub use listing::{ControlList, ListedControl, ListedOption, controls};
+pub use pictures::page;
 pub use plot::PlotError;
 pub use progress::Progress;
 pub use report::{CaptionedPlot, Chapter, Comparison, Report};
 pub use row::{COLUMNS, Column, CompareRow};
 pub use run::{Job, Runner};
-pub use store::{Store, StoreError, key, put, read_run};
+pub use single::{flow_rows, run_report};
+pub use store::{Store, StoreError, folder_name, key, put, read_run, read_run_with_origin};
 pub use summary::{FileSummary, FlowSummary, Origin, RunSummary, SCHEMA, TransferSummary};
 pub use sweep::{SweepError, SweepSpec, Variation};
 pub use traces::{
     BUILTIN, BUILTIN_LENGTH, Builtin, TraceLibrary, TraceLoadError, open as open_file, read as read_trace,
+    trace_folders,
 };
 pub use version::VERSION;

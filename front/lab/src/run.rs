@@ -93,6 +93,8 @@ pub struct Runner<'a> {
     pub what: &'a str,
     /// Whether series over time are stored, and required of stored results.
     pub series: bool,
+    /// Counts the virtual milliseconds that were played, for a caller that shows progress itself.
+    pub played: Option<&'a AtomicU64>,
 }
 
 impl Runner<'_> {
@@ -112,7 +114,8 @@ impl Runner<'_> {
         // Progress in virtual milliseconds, unweighted: the jobs of one call are all similar.
         let total = jobs.iter().map(|job| job.scenario.duration.as_millis()).sum();
         let progress = Progress::new(total, self.what);
-        let done = AtomicU64::new(0);
+        let own = AtomicU64::new(0);
+        let done = self.played.unwrap_or(&own);
         let failure = Mutex::new(None);
         let failed = AtomicBool::new(false);
         let mut order: Vec<usize> = (0..jobs.len()).collect();
@@ -159,18 +162,20 @@ impl Runner<'_> {
         let threads = if self.threads == 0 { cores } else { self.threads }.clamp(1, jobs.len().max(1));
         let (next, results) =
             (AtomicUsize::new(0), Mutex::new(jobs.iter().map(|_| None).collect::<Vec<_>>()));
-        thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let result = play(index).map(|result| take(index, result));
-                        if let Ok(mut results) = results.lock() {
-                            results[index] = result;
-                        }
-                    }
-                });
+        let work = || {
+            while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let result = play(index).map(|result| take(index, result));
+                if let Ok(mut results) = results.lock() {
+                    results[index] = result;
+                }
             }
-        });
+        };
+        if threads == 1 {
+            // On the caller's thread, which controls of its own may need.
+            work();
+        } else {
+            thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+        }
         if let Ok(Some(error)) = failure.into_inner() {
             return Err(error);
         }

@@ -182,7 +182,26 @@ impl Store {
 ///
 /// If the summary cannot be read.
 pub fn read_run(folder: &Path) -> Result<Option<RunResult>, StoreError> {
-    Ok(summary_in(folder)?.and_then(|summary| load(folder, &summary)))
+    Ok(read_run_with_origin(folder)?.map(|(_, run)| run))
+}
+
+/// The same with its origin.
+///
+/// # Errors
+///
+/// If the summary cannot be read.
+pub fn read_run_with_origin(folder: &Path) -> Result<Option<(Origin, RunResult)>, StoreError> {
+    let Some(summary) = summary_in(folder)? else { return Ok(None) };
+    let Some(run) = load(folder, &summary) else { return Ok(None) };
+    let RunSummary { scenario, scenario_text, seed, version, traces, .. } = summary;
+    Ok(Some((Origin { scenario, scenario_text, seed, version, traces }, run)))
+}
+
+/// A scenario's name as that of a folder.
+pub fn folder_name(name: &str) -> String {
+    let safe = |c: char| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '_' };
+    let folder: String = name.chars().map(safe).collect();
+    if folder.chars().all(|c| c == '.') { "scenario".to_owned() } else { folder }
 }
 
 /// Writes a temporary file and renames it to `path`, so that `path` is never incomplete.

@@ -29,6 +29,8 @@ pub struct SweepSpec {
     pub variations: Vec<Variation>,
     /// Seeds of each combination: the scenario's own, and the following ones.
     pub seeds: u32,
+    /// Seeds before the first one, for a part of a sweep that is played elsewhere.
+    pub skip: u32,
 }
 
 /// Why a sweep cannot be set up.
@@ -122,7 +124,7 @@ impl SweepSpec {
             }
             let (first, digests) = traces.parse(&text, &self.file).map_err(refused)?;
             for seed in 0..u64::from(self.seeds) {
-                let seed = first.seed.saturating_add(seed);
+                let seed = first.seed.saturating_add(u64::from(self.skip)).saturating_add(seed);
                 let text = ranpace_scenario::vary(&text, "seed", &seed.to_string()).map_err(refused)?;
                 let mut scenario = first.clone();
                 scenario.seed = seed;
@@ -203,6 +205,7 @@ mod tests {
             file: "sweep.toml".to_owned(),
             variations: variations.iter().map(|text| text.parse().unwrap()).collect(),
             seeds,
+            skip: 0,
         }
     }
 

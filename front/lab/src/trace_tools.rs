@@ -5,6 +5,7 @@
 //! for each, as is usual for these files.
 
 mod edit;
+mod figures;
 mod inspect;
 mod log_format;
 mod logs;
@@ -23,6 +24,7 @@ use crate::TraceLoadError;
 use crate::plot::PlotError;
 
 pub use edit::{cut, evened, scaled};
+pub use figures::TraceFigures;
 pub use inspect::{Packing, TraceFile, inspect, inspect_named};
 pub use log_format::{Clock, LogError, LogFormat, RateUnit, TimeUnit};
 pub use logs::{guess, read_log, read_log_text};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
+use ranpace_cc::Entry;
 use ranpace_link::{CellularModel, Service, Trace, TraceError, TraceParser};
 use ranpace_scenario::{Scenario, ScenarioError, TraceSource};
 use ranpace_units::Span;
@@ -96,6 +97,17 @@ pub const BUILTIN_LENGTH: Span = Span::from_secs(120);
 /// Prefix of the names of built-in traces.
 const BUILTIN_PREFIX: &str = "builtin:";
 
+/// Default folders of recorded traces: in the working directory, and where the developers keep theirs.
+const TRACE_FOLDERS: [&str; 2] = ["traces", "../shared/data/traces"];
+
+/// Folders of recorded traces: the one given, else that of the environment (`RANPACE_TRACES`), else the default ones.
+pub fn trace_folders(given: Option<&PathBuf>) -> Vec<PathBuf> {
+    match given.cloned().or_else(|| std::env::var_os("RANPACE_TRACES").map(PathBuf::from)) {
+        Some(folder) => vec![folder],
+        None => TRACE_FOLDERS.map(PathBuf::from).to_vec(),
+    }
+}
+
 /// Loads traces, each once.
 #[derive(Clone, Debug, Default)]
 pub struct TraceLibrary {
@@ -103,6 +115,8 @@ pub struct TraceLibrary {
     loaded: BTreeMap<String, Arc<Trace>>,
     /// Digests of the loaded ones, by name, computed on demand.
     digests: BTreeMap<String, String>,
+    /// Controls of the caller's own, which scenarios may name.
+    controls: Vec<&'static Entry>,
 }
 
 impl TraceLibrary {
@@ -110,6 +124,12 @@ impl TraceLibrary {
     /// of one of them.
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { folders: folders.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The same with controls of the caller's own, which scenarios may then name like the listed ones.
+    #[must_use]
+    pub fn with_controls(self, controls: Vec<&'static Entry>) -> Self {
+        Self { controls, ..self }
     }
 
     /// The trace with this name: `builtin:NAME`, a path, or a file in one of the folders; `builtin:NAME@SEED` is another trace of
@@ -215,6 +235,10 @@ impl TraceSource for TraceLibrary {
         }
         Ok(text.into())
     }
+
+    fn controls(&self) -> Vec<&'static Entry> {
+        self.controls.clone()
+    }
 }
 
 /// Records the content of the files that a scenario names, besides its traces.
@@ -232,6 +256,10 @@ impl TraceSource for Noting<'_> {
         let text = self.traces.text(name)?;
         self.digests.push(hexadecimal(&Sha256::digest(text.as_bytes())));
         Ok(text)
+    }
+
+    fn controls(&self) -> Vec<&'static Entry> {
+        self.traces.controls()
     }
 }
 

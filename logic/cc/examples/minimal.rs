@@ -16,7 +16,7 @@ pub const ENTRY: Entry = Entry {
     options: &[OptionInfo { key: "window", values: "1 to 100000 (20)", about: "segments in flight" }],
     transport: Transport::Tcp,
     loss_based: false,
-    build,
+    build: &build,
     receiver: None,
 };
 

@@ -178,6 +178,18 @@ impl FromStr for Algorithm {
     type Err = AlgorithmError;
 
     fn from_str(text: &str) -> Result<Self, AlgorithmError> {
+        Self::parse(text, &[])
+    }
+}
+
+impl Algorithm {
+    /// Parses a name, which may also be that of a control of the caller's own. An `own` control with the name of a listed one is
+    /// not found.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such algorithm, decorator or option, or if a value is refused.
+    pub fn parse(text: &str, own: &[&'static Entry]) -> Result<Self, AlgorithmError> {
         let text = text.trim();
         let refused = |what, found, most| {
             let text = text.chars().take(40).collect();
@@ -199,10 +211,9 @@ impl FromStr for Algorithm {
         let full = tail.map_or_else(|| head.to_owned(), |tail| format!("{head}+{tail}"));
         let mut names = full.split('+');
         let base = names.next().unwrap_or_default();
-        let entry =
-            ALL.iter().copied().find(|entry| entry.name == base).ok_or_else(|| {
-                AlgorithmError::UnknownName { name: base.to_owned(), nearest: nearest(base) }
-            })?;
+        let entry = ALL.iter().chain(own).copied().find(|entry| entry.name == base).ok_or_else(|| {
+            AlgorithmError::UnknownName { name: base.to_owned(), nearest: nearest(base, own) }
+        })?;
         let mut decorators = Vec::new();
         for name in names {
             let decorator =
@@ -259,9 +270,9 @@ impl FromStr for Algorithm {
 }
 
 /// The three nearest names, nearest first.
-fn nearest(name: &str) -> String {
-    let mut names: Vec<&str> =
-        ALL.iter().map(|entry| entry.name).chain(ALIASES.iter().map(|(alias, _)| *alias)).collect();
+fn nearest(name: &str, own: &[&'static Entry]) -> String {
+    let listed = ALL.iter().chain(own).map(|entry| entry.name);
+    let mut names: Vec<&str> = listed.chain(ALIASES.iter().map(|(alias, _)| *alias)).collect();
     names.sort_by(|a, b| strsim::jaro_winkler(b, name).total_cmp(&strsim::jaro_winkler(a, name)));
     join(names.into_iter().take(3))
 }
@@ -395,6 +406,15 @@ mod tests {
                 assert!(matches!(refused, AlgorithmError::BadOption { .. }), "{name}: {refused}");
             }
         }
+    }
+
+    #[test]
+    fn controls_of_the_caller_are_found_beside_the_listed_ones() {
+        static OWN: Entry = Entry { name: "mine", ..crate::classic::newreno::ENTRY };
+        assert_eq!(Algorithm::parse("mine+c2tcp", &[&OWN]).unwrap().entry().name, "mine");
+        let unknown = Algorithm::parse("mimne", &[&OWN]).unwrap_err().to_string();
+        assert!(unknown.contains("nearest: mine"), "{unknown}");
+        assert!(matches!(parse("mine"), Err(AlgorithmError::UnknownName { .. })));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The declaration of every algorithm and decorator: name, source, options, and how it is built.
 
+use core::fmt;
 use std::sync::Arc;
 
 use crate::interface::{CongestionControl, LossBased, ReceiverHalf};
@@ -23,6 +24,10 @@ pub enum Transport {
     Datagram,
 }
 
+/// Builds a control from its options; the seed feeds its random choices. A control of a program that uses this library may carry
+/// what it was made from.
+pub type Build = dyn Fn(&mut Options, u64) -> Result<Control, OptionError> + Send + Sync;
+
 /// Builds a receiver half from the options of its algorithm.
 pub type BuildReceiver = fn(&mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError>;
 
@@ -36,7 +41,6 @@ pub type ControlWrapper = Arc<dyn Fn(Box<dyn CongestionControl>) -> Box<dyn Cong
 pub type ReceiverWrapper = Arc<dyn Fn(Box<dyn ReceiverHalf>) -> Box<dyn ReceiverHalf> + Send + Sync>;
 
 /// A listed algorithm.
-#[derive(Debug)]
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
@@ -51,9 +55,15 @@ pub struct Entry {
     /// Whether decorators may wrap it: `build` then returns [`Control::LossBased`].
     pub loss_based: bool,
     /// Builds it; the seed feeds its random choices.
-    pub build: fn(&mut Options, u64) -> Result<Control, OptionError>,
+    pub build: &'static Build,
     /// Its receiver half, if it has one.
     pub receiver: Option<BuildReceiver>,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Entry({})", self.name)
+    }
 }
 
 /// A listed decorator.

@@ -32,7 +32,9 @@ mod testing;
 pub use algorithm::{Algorithm, AlgorithmError};
 pub use client_driven::{bw_report, cdbe, cdbev2};
 pub use decorators::{c2tcp, meld};
-pub use entry::{BuildReceiver, Control, ControlWrapper, Decorator, Entry, ReceiverWrapper, Transport, Wrap};
+pub use entry::{
+    Build, BuildReceiver, Control, ControlWrapper, Decorator, Entry, ReceiverWrapper, Transport, Wrap,
+};
 pub use interface::*;
 pub use options::{OptionError, OptionInfo, Options};
 pub use radio::{mdcc, sigma};

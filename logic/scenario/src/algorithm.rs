@@ -1,15 +1,15 @@
 //! Reading the name of an algorithm.
 
-use ranpace_cc::{Algorithm, AlgorithmError};
+use ranpace_cc::Algorithm;
 
 use crate::reader::Field;
 
 /// The algorithm that a field names.
 pub(crate) fn read_algorithm(field: &Field<'_>) -> Option<Algorithm> {
-    match field.text("the name of an algorithm, such as \"cubic\"")?.parse() {
+    let text = field.text("the name of an algorithm, such as \"cubic\"")?;
+    match Algorithm::parse(text, &field.report.controls) {
         Ok(algorithm) => Some(algorithm),
         Err(error) => {
-            let error: AlgorithmError = error;
             field.error(error.to_string());
             None
         }

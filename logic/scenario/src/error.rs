@@ -66,11 +66,13 @@ impl fmt::Display for ScenarioError {
 pub(crate) struct Diagnostics<'t> {
     text: &'t str,
     found: std::cell::RefCell<Vec<(usize, String)>>,
+    /// Controls of the caller's own that a value may name; they stand here because every value reaches this.
+    pub(crate) controls: Vec<&'static ranpace_cc::Entry>,
 }
 
 impl<'t> Diagnostics<'t> {
     pub fn new(text: &'t str) -> Self {
-        Self { text, found: Vec::new().into() }
+        Self { text, found: Vec::new().into(), controls: Vec::new() }
     }
 
     /// Adds a problem at byte `at` of the text.

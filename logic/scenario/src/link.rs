@@ -25,7 +25,7 @@ const PACKETS: u32 = 1_000;
 /// Default limit of FQ-CoDel in packets (RFC 8290 section 5.2.3).
 const FQ_PACKETS: u32 = 10_240;
 
-/// Finds the traces that a scenario names.
+/// Finds the traces, files and controls that a scenario names and that are not part of it.
 pub trait TraceSource {
     /// The trace called `name`, as written in the scenario ("builtin:lte", "Verizon-LTE-short.down",
     /// "/abs/path"); or the reason why it is not available, in words for the user.
@@ -36,6 +36,11 @@ pub trait TraceSource {
     fn text(&mut self, name: &str) -> Result<Arc<str>, String> {
         let _ = name;
         Err("no files are available here".to_owned())
+    }
+
+    /// Congestion controls of the caller's own, which flows may name like the listed ones.
+    fn controls(&self) -> Vec<&'static ranpace_cc::Entry> {
+        Vec::new()
     }
 }
 

@@ -55,7 +55,8 @@ const USER: u64 = (19 + 2 * 6) * 8;
 /// Reads and checks a scenario. `file` is its name in messages (and the default name of the scenario); `traces`
 /// finds the traces that it names. All problems are reported at once.
 pub fn parse(text: &str, file: &str, traces: &mut dyn TraceSource) -> Result<Scenario, ScenarioError> {
-    let report = Diagnostics::new(text);
+    let mut report = Diagnostics::new(text);
+    report.controls = traces.controls();
     let document = match Document::parse(text) {
         Ok(document) => document,
         Err(error) => {

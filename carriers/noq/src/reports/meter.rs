@@ -171,6 +171,11 @@ impl Meter {
         })))
     }
 
+    /// Returns whether this is the same meter.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// A socket that measures what arrives at the given one.
     pub fn socket(&self, socket: Box<dyn AsyncUdpSocket>) -> Box<dyn AsyncUdpSocket> {
         Box::new(MeasuredSocket { socket, shared: self.0.clone() })

@@ -1,9 +1,7 @@
 //! `ranpace trace info`.
 
 use ranpace_lab::table::TextTable;
-use ranpace_lab::trace_tools::TraceFile;
-use ranpace_link::TraceStats;
-use serde::Serialize;
+use ranpace_lab::trace_tools::TraceFigures;
 
 use super::{Folder, read};
 use crate::common::say;
@@ -29,61 +27,23 @@ pub struct Info {
     folder: Folder,
 }
 
-/// A row of the table: the figures of one trace.
-#[derive(Serialize)]
-struct Row<'a> {
-    file: &'a str,
-    format: String,
-    duration_s: f64,
-    opportunities: u64,
-    mean_bit_s: u64,
-    min_second_bit_s: u64,
-    max_second_bit_s: u64,
-    stalls: u32,
-    longest_gap_s: f64,
-    stalled_s: f64,
-    busy: f64,
-    max_per_ms: u32,
-    sha256: String,
-}
-
-impl<'a> Row<'a> {
-    fn of(file: &'a str, found: TraceFile) -> Self {
-        let stats = TraceStats::of(&found.trace);
-        Self {
-            file,
-            format: found.packing.to_string(),
-            duration_s: stats.duration.as_secs_f64(),
-            opportunities: stats.opportunities,
-            mean_bit_s: stats.mean.bits_per_s(),
-            min_second_bit_s: stats.min_second.bits_per_s(),
-            max_second_bit_s: stats.max_second.bits_per_s(),
-            stalls: stats.stalls,
-            longest_gap_s: stats.longest_gap.as_secs_f64(),
-            stalled_s: stats.stalled.as_secs_f64(),
-            busy: stats.busy,
-            max_per_ms: stats.max_per_ms,
-            sha256: found.sha256,
-        }
-    }
-
-    fn cells(&self) -> Vec<String> {
-        let mbit = |rate: u64| format!("{:.3}", rate as f64 / 1e6);
-        vec![
-            self.file.to_owned(),
-            format!("{:.3}", self.duration_s),
-            mbit(self.mean_bit_s),
-            mbit(self.min_second_bit_s),
-            mbit(self.max_second_bit_s),
-            self.stalls.to_string(),
-            format!("{:.3}", self.longest_gap_s),
-            format!("{:.1}", self.stalled_s),
-            format!("{:.1}", self.busy * 100.0),
-            self.max_per_ms.to_string(),
-            self.opportunities.to_string(),
-            self.format.clone(),
-        ]
-    }
+/// A row of the table.
+fn cells(row: &TraceFigures) -> Vec<String> {
+    let mbit = |rate: u64| format!("{:.3}", rate as f64 / 1e6);
+    vec![
+        row.file.clone(),
+        format!("{:.3}", row.duration_s),
+        mbit(row.mean_bit_s),
+        mbit(row.min_second_bit_s),
+        mbit(row.max_second_bit_s),
+        row.stalls.to_string(),
+        format!("{:.3}", row.longest_gap_s),
+        format!("{:.1}", row.stalled_s),
+        format!("{:.1}", row.busy * 100.0),
+        row.max_per_ms.to_string(),
+        row.opportunities.to_string(),
+        row.format.clone(),
+    ]
 }
 
 const HEAD: [(&str, &str); 12] = [
@@ -109,7 +69,7 @@ impl Info {
         // A file that cannot be read does not hide the rows of the others.
         for name in &self.files {
             match read(name, &mut library) {
-                Ok(found) => rows.push(Row::of(name, found)),
+                Ok(found) => rows.push(TraceFigures::of(name, &found)),
                 Err(other) => {
                     if let Some(Failure::Asked(text) | Failure::Ours(text)) = failure.replace(other) {
                         say(&format!("ranpace: {text}"));
@@ -122,7 +82,7 @@ impl Info {
                 output::json(&rows)?;
             } else {
                 let mut table = TextTable::new(HEAD.map(|(title, unit)| (title.to_owned(), unit.to_owned())));
-                rows.iter().for_each(|row| table.push(row.cells()));
+                rows.iter().for_each(|row| table.push(cells(row)));
                 output::line(table.to_string())?;
                 // In the format that `sha256sum --check` reads.
                 output::line("SHA-256 of the uncompressed bytes:")?;

@@ -70,7 +70,7 @@ pub use verdict::{Row, Verdict, verdict_counts};
 pub use crate::figure::Values;
 use crate::plot::PlotError;
 use crate::validate::tcp::Kernel;
-use crate::{Job, Runner, Store, StoreError};
+use crate::{Job, Report, Runner, Store, StoreError};
 
 /// Files and texts of experiments, by their folders.
 macro_rules! embedded {
@@ -178,6 +178,69 @@ pub fn nearest(experiments: &[Experiment], name: &str) -> Vec<String> {
     names.into_iter().take(3).cloned().collect()
 }
 
+/// There is no experiment of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no experiment {name:?}; nearest: {near}; `ranpace reproduce --list` shows all")]
+pub struct UnknownExperiment {
+    /// The name asked for.
+    pub name: String,
+    /// The most similar names.
+    pub near: String,
+}
+
+/// The experiments that are meant, in the order in which they are listed.
+///
+/// # Errors
+///
+/// If a name means none.
+pub fn chosen<'a>(
+    experiments: &'a [Experiment],
+    names: &[String],
+) -> Result<Vec<&'a Experiment>, UnknownExperiment> {
+    for name in names {
+        if !experiments.iter().any(|experiment| experiment.is_called(name)) {
+            let near = nearest(experiments, name).join(", ");
+            return Err(UnknownExperiment { name: name.clone(), near });
+        }
+    }
+    let is_meant = |experiment: &&Experiment| names.iter().any(|name| experiment.is_called(name));
+    Ok(experiments.iter().filter(is_meant).collect())
+}
+
+/// The report of what was played. `command` is what was called to make it.
+///
+/// # Errors
+///
+/// If a plot cannot be drawn.
+pub fn report(
+    all: &[Played],
+    missing: &[&Recording],
+    quick: bool,
+    command: String,
+) -> Result<String, PlotError> {
+    let chapters = all.iter().map(chapter).collect::<Result<Vec<_>, _>>()?;
+    let mut warnings = Vec::new();
+    if quick {
+        warnings.push(
+            "This was a quick look with shorter runs at fewer points; nothing is judged by it.".to_owned(),
+        );
+    }
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|recording| recording.name.as_str()).collect();
+        warnings.push(format!("Recordings that were not there: {}.", names.join(", ")));
+    }
+    let names: Vec<&str> = all.iter().map(|played| played.experiment.id.as_str()).collect();
+    let title = match names[..] {
+        [one] => format!("Reproduction of {one}"),
+        _ => format!("{} reproductions", names.len()),
+    };
+    let intro =
+        "Each published figure is drawn again in its own form, what was published beside what was measured \
+        here; then follow the criteria. Everything else is folded."
+            .to_owned();
+    Report { title, command, intro, chapters, warnings, ..Report::default() }.html()
+}
+
 /// How experiments are run.
 #[derive(Clone, Copy, Debug)]
 pub struct How<'a> {
@@ -276,6 +339,7 @@ fn play_by(
             store: how.store,
             what: &experiment.id,
             series: experiment.series,
+            played: None,
         };
         let take = |job: usize, result| {
             let run = PlayedRun::new(planned[of_job[job]].places.clone(), result);
@@ -485,6 +549,7 @@ mod tests {
             published: "8.95".to_owned(),
             bounds: "at least 4".to_owned(),
             measured: "8.1".to_owned(),
+            value: None,
             verdict: Verdict::Reproduced,
         };
         let json = serde_json::to_string(&row).unwrap();

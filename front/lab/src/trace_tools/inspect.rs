@@ -24,6 +24,8 @@ pub enum Packing {
     Gzipped,
     /// Not stored: it was generated.
     Builtin,
+    /// Made by a program.
+    Made,
 }
 
 impl fmt::Display for Packing {
@@ -32,6 +34,7 @@ impl fmt::Display for Packing {
             Self::Plain => "mahimahi",
             Self::Gzipped => "mahimahi, gzipped",
             Self::Builtin => "built in",
+            Self::Made => "not from a file",
         })
     }
 }
@@ -47,6 +50,20 @@ pub struct TraceFile {
     pub sha256: String,
 }
 
+impl TraceFile {
+    /// A trace that no file holds yet; its digest is that of the file that it would be.
+    pub fn made(trace: Arc<Trace>) -> Self {
+        Self { sha256: digest_of(&trace), packing: Packing::Made, trace }
+    }
+}
+
+fn digest_of(trace: &Trace) -> String {
+    let mut hash = Hashing(Sha256::new());
+    // Writing to a hash does not fail.
+    let _ = write_mahimahi(trace, &mut hash);
+    hex(hash.0)
+}
+
 /// Resolves a name: `builtin:NAME`, a path, or a file in one of the library's folders.
 pub fn inspect_named(
     name: &str,
@@ -55,10 +72,7 @@ pub fn inspect_named(
 ) -> Result<TraceFile, ToolError> {
     if name.starts_with("builtin:") {
         let trace = library.get(name)?;
-        let mut hash = Hashing(Sha256::new());
-        // Writing to a hash does not fail.
-        let _ = write_mahimahi(&trace, &mut hash);
-        return Ok(TraceFile { trace, packing: Packing::Builtin, sha256: hex(hash.0) });
+        return Ok(TraceFile { sha256: digest_of(&trace), packing: Packing::Builtin, trace });
     }
     // A path that exists but cannot be read is reported as such, and not as missing.
     let path = Path::new(name);

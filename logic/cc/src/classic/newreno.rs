@@ -15,7 +15,7 @@ pub const ENTRY: Entry = Entry {
     options: &[],
     transport: Transport::Tcp,
     loss_based: true,
-    build,
+    build: &build,
     receiver: None,
 };
 

@@ -45,7 +45,7 @@ pub const ENTRY: Entry = Entry {
     ],
     transport: Transport::Tcp,
     loss_based: true,
-    build: build_original,
+    build: &build_original,
     receiver: None,
 };
 
@@ -57,7 +57,7 @@ pub const PLUS: Entry = Entry {
     options: &[],
     transport: Transport::Tcp,
     loss_based: true,
-    build: build_plus,
+    build: &build_plus,
     receiver: None,
 };
 

@@ -60,7 +60,7 @@ pub const ENTRY: Entry = Entry {
     options: settings::OPTIONS,
     transport: Transport::Tcp,
     loss_based: false,
-    build,
+    build: &build,
     receiver: Some(build_receiver),
 };
 

@@ -25,7 +25,7 @@ pub const ENTRY: Entry = Entry {
     options: &[ESTIMATOR, pipe::PKT, reporter::REPORT, reporter::REPORT_EVERY, guard::GUARD],
     transport: Transport::Tcp,
     loss_based: false,
-    build,
+    build: &build,
     receiver: Some(build_receiver),
 };
 

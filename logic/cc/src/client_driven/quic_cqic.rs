@@ -40,7 +40,7 @@ pub const ENTRY: Entry = Entry {
     ],
     transport: Transport::Tcp,
     loss_based: false,
-    build,
+    build: &build,
     receiver: Some(build_receiver),
 };
 

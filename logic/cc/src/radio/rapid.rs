@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
     options: &[OptionInfo { key: "pacing", values: "off, on", about: "pace at the allocated rate" }],
     transport: Transport::Tcp,
     loss_based: false,
-    build,
+    build: &build,
     receiver: None,
 };
 

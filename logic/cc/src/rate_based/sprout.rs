@@ -49,7 +49,7 @@ pub const ENTRY: Entry = Entry {
     ],
     transport: Transport::Datagram,
     loss_based: false,
-    build,
+    build: &build,
     receiver: Some(build_receiver),
 };
 

@@ -40,7 +40,7 @@ pub const ENTRY: Entry = Entry {
     }],
     transport: Transport::Datagram,
     loss_based: false,
-    build,
+    build: &build,
     receiver: None,
 };
 

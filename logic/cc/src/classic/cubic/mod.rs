@@ -57,7 +57,7 @@ pub const ENTRY: Entry = Entry {
     ],
     transport: Transport::Tcp,
     loss_based: true,
-    build,
+    build: &build,
     receiver: None,
 };
 

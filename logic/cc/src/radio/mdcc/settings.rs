@@ -56,7 +56,7 @@ pub const ENTRY: Entry = Entry {
     ],
     transport: Transport::Tcp,
     loss_based: false,
-    build,
+    build: &build,
     receiver: None,
 };
 

@@ -1,0 +1,83 @@
+//! The list of congestion controls, for people and programs.
+
+use std::collections::BTreeMap;
+
+use ranpace_cc::{ALIASES, ALL, DECORATORS, Entry, OptionInfo, Transport};
+use serde::Serialize;
+
+/// Algorithms, decorators and short names.
+#[derive(Serialize)]
+pub struct ControlList {
+    /// The algorithms.
+    pub algorithms: Vec<ListedControl>,
+    /// What may stand behind a `+`.
+    pub decorators: Vec<ListedControl>,
+    /// Short names, and what they stand for.
+    pub short_names: BTreeMap<&'static str, &'static str>,
+}
+
+/// An algorithm or a decorator.
+#[derive(Serialize)]
+pub struct ListedControl {
+    /// Its name.
+    pub name: &'static str,
+    /// A description of one line.
+    pub about: &'static str,
+    /// The publication.
+    pub source: &'static str,
+    /// What carries its packets: "tcp" or "datagram".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<&'static str>,
+    /// Whether decorators may wrap it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decorators: Option<bool>,
+    /// Its options.
+    pub options: Vec<ListedOption>,
+}
+
+/// An option of a control.
+#[derive(Serialize)]
+pub struct ListedOption {
+    /// Its key.
+    pub key: &'static str,
+    /// Its values and default, in words.
+    pub values: &'static str,
+    /// Its effect.
+    pub about: &'static str,
+}
+
+/// The listed controls, then those of the caller's `own`.
+pub fn controls(own: &[&'static Entry]) -> ControlList {
+    let options = |options: &[OptionInfo]| {
+        let listed = |option: &OptionInfo| ListedOption {
+            key: option.key,
+            values: option.values,
+            about: option.about,
+        };
+        options.iter().map(listed).collect()
+    };
+    let algorithms = ALL.iter().chain(own).map(|entry| ListedControl {
+        name: entry.name,
+        about: entry.about,
+        source: entry.source,
+        transport: Some(match entry.transport {
+            Transport::Tcp => "tcp",
+            Transport::Datagram => "datagram",
+        }),
+        decorators: Some(entry.loss_based),
+        options: options(entry.options),
+    });
+    let decorators = DECORATORS.iter().map(|decorator| ListedControl {
+        name: decorator.name,
+        about: decorator.about,
+        source: decorator.source,
+        transport: None,
+        decorators: None,
+        options: options(decorator.options),
+    });
+    ControlList {
+        algorithms: algorithms.collect(),
+        decorators: decorators.collect(),
+        short_names: ALIASES.iter().copied().collect(),
+    }
+}
