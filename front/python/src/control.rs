@@ -11,8 +11,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use ranpace_cc::{
-    Ack, Congestion, CongestionControl, Context, Control, Entry, LossResponse, OptionError, OptionInfo, Options,
-    Packet, PepReport, ReceiverReport, Sample, Sent, Transport, Window,
+    Ack, Congestion, CongestionControl, Context, Control, Entry, LossResponse, OptionError, OptionInfo,
+    Options, Packet, PepReport, ReceiverReport, Sample, Sent, Transport, Window,
 };
 use ranpace_rnis::RadioHint;
 use ranpace_units::{Span, Time};
@@ -305,9 +305,10 @@ impl PythonControl {
             } else {
                 hook.call1(py, (context, window, argument))?
             };
-            window.try_borrow(py)?.write(w).map_err(|problem| {
-                PyValueError::new_err(format!("{}.{title} {problem}", self.name))
-            })?;
+            window
+                .try_borrow(py)?
+                .write(w)
+                .map_err(|problem| PyValueError::new_err(format!("{}.{title} {problem}", self.name)))?;
             Ok(answer)
         });
         called.map_err(|error| self.fail(error)).ok()
@@ -369,9 +370,8 @@ impl CongestionControl for PythonControl {
     /// Halves the window if the class does not say otherwise (RFC 5681, equation 4).
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
         let default = LossResponse::ReduceTo((w.cwnd / 2.0).max(2.0));
-        let answer = self.call(|own| &own.on_loss, "on_loss", cx, w, |py| {
-            Py::new(py, events::Congestion(*event))
-        });
+        let answer =
+            self.call(|own| &own.on_loss, "on_loss", cx, w, |py| Py::new(py, events::Congestion(*event)));
         let Some(answer) = answer else { return default };
         let response = Python::attach(|py| self.response(answer.bind(py)));
         response.unwrap_or_else(|error| {
@@ -450,9 +450,13 @@ impl CongestionControl for PythonControl {
     }
 
     fn on_report(&mut self, cx: &Context, w: &mut Window, report: &ReceiverReport) {
-        self.call(|own| &own.on_report, "on_report", cx, w, |py| {
-            Ok(PyBytes::new(py, report.as_bytes()).unbind())
-        });
+        self.call(
+            |own| &own.on_report,
+            "on_report",
+            cx,
+            w,
+            |py| Ok(PyBytes::new(py, report.as_bytes()).unbind()),
+        );
     }
 
     fn wants_radio(&self) -> bool {

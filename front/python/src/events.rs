@@ -1,7 +1,7 @@
 //! What a control written in Python sees and sets: small classes whose times are in seconds, sizes in bytes, rates in bit/s.
 
 use pyo3::prelude::*;
-use ranpace_cc::{PacketOutcome, Pacing, Signal, State};
+use ranpace_cc::{Pacing, PacketOutcome, Signal, State};
 use ranpace_units::{Rate, Span};
 
 /// The outputs of a control: congestion window, slow start threshold and pace. A hook changes it in place.

@@ -177,9 +177,13 @@ impl Link {
         let mut scenario = job.scenario;
         let names = scenario.flows.iter().map(|flow| flow.name.clone()).collect::<Vec<_>>().join(", ");
         let found = scenario.flows.iter_mut().find(|known| known.name == flow);
-        let found = found.ok_or_else(|| asked(py, format!("flow: no flow is called {flow:?}; there are: {names}")))?;
+        let found = found
+            .ok_or_else(|| asked(py, format!("flow: no flow is called {flow:?}; there are: {names}")))?;
         let Transport::Tcp { algorithm, .. } = &mut found.transport else {
-            return Err(asked(py, format!("flow: {flow:?} is not carried by TCP, so no agent can set its window")));
+            return Err(asked(
+                py,
+                format!("flow: {flow:?} is not carried by TCP, so no agent can set its window"),
+            ));
         };
         let shared = Arc::new(Mutex::new(Shared::default()));
         let own = Arc::clone(&shared);
@@ -187,7 +191,12 @@ impl Link {
             Box::new(Agent { shared: Arc::clone(&own), wants_radio: radio, origin: Time::ZERO })
         }));
         let end = Time::ZERO + scenario.duration;
-        Ok(Self { running: Running::new(scenario, |scenario| Simulation::new(scenario)), shared, now: Time::ZERO, end })
+        Ok(Self {
+            running: Running::new(scenario, |scenario| Simulation::new(scenario)),
+            shared,
+            now: Time::ZERO,
+            end,
+        })
     }
 
     /// Sets window (segments) and pace (bit/s, or `None`) from the next acknowledgement on, plays `duration_s` seconds, and returns what
@@ -216,7 +225,9 @@ impl Link {
                 None => None,
                 Some(rate) if (1.0..1e18).contains(&rate) => Some(Rate::from_bits_per_s(rate as u64)),
                 Some(rate) => {
-                    return Err(PyValueError::new_err(format!("expected a pace of 1 to 1e18 bit/s, found {rate}")));
+                    return Err(PyValueError::new_err(format!(
+                        "expected a pace of 1 to 1e18 bit/s, found {rate}"
+                    )));
                 }
             };
             shared.seen = Seen::default();

@@ -10,8 +10,8 @@ use ranpace_cc::Algorithm;
 use ranpace_lab::columnar::{Cells, Frame};
 use ranpace_lab::reproduce::{self, How};
 use ranpace_lab::{
-    CellCompareSpec, CompareOptions, Job, Runner, Store, SweepSpec, TraceLibrary, Variation, folder_name, table,
-    trace_folders,
+    CellCompareSpec, CompareOptions, Job, Runner, Store, SweepSpec, TraceLibrary, Variation, folder_name,
+    table, trace_folders,
 };
 use ranpace_sim::{RunResult, Simulation};
 
@@ -100,7 +100,8 @@ fn option<T: std::str::FromStr<Err: std::fmt::Display>>(
     name: &str,
     text: Option<String>,
 ) -> PyResult<Option<T>> {
-    text.map(|text| text.parse().map_err(|error| asked(py, format!("{name}: {error}, found {text:?}")))).transpose()
+    text.map(|text| text.parse().map_err(|error| asked(py, format!("{name}: {error}, found {text:?}"))))
+        .transpose()
 }
 
 /// The flag of work that nothing stops before it has begun.
@@ -140,7 +141,11 @@ pub fn compare(
         parsed.map_err(|error| asked(py, error))
     });
     let count = |name: &str, count: u32, most: u32| {
-        if (1..=most).contains(&count) { Ok(count) } else { Err(asked(py, format!("{name}: expected 1 to {most}, found {count}"))) }
+        if (1..=most).contains(&count) {
+            Ok(count)
+        } else {
+            Err(asked(py, format!("{name}: expected 1 to {most}, found {count}")))
+        }
     };
     let options = CompareOptions {
         cell: cell
@@ -163,8 +168,14 @@ pub fn compare(
     let plan = options.plan().map_err(|error| asked(py, error))?;
     let jobs = or_raise(py, plan.jobs(&mut library(traces.as_ref())))?;
     let store = store(py, out.as_ref(), &plan.folder)?;
-    let runner =
-        Runner { threads, stop: &GO_ON, store: store.as_ref(), what: "comparing", series: true, played: None };
+    let runner = Runner {
+        threads,
+        stop: &GO_ON,
+        store: store.as_ref(),
+        what: "comparing",
+        series: true,
+        played: None,
+    };
     let results = play_jobs(py, &jobs, runner, &shown(show, &jobs))?;
     let compared = plan.collect(results);
     if compared.interrupted {
@@ -233,8 +244,11 @@ impl SweepPlan {
         let name = self.jobs.first().map_or("scenario", |job| &job.scenario.name);
         let store = store(py, out.as_ref(), &format!("sweep-{}", folder_name(name)))?;
         let numbers = numbers.unwrap_or_else(|| (0..self.jobs.len()).collect());
-        let jobs: Vec<Job> =
-            numbers.iter().filter_map(|number| self.jobs.get(*number)).map(|job| job.as_ref().clone()).collect();
+        let jobs: Vec<Job> = numbers
+            .iter()
+            .filter_map(|number| self.jobs.get(*number))
+            .map(|job| job.as_ref().clone())
+            .collect();
         let runner =
             Runner { threads, stop: &GO_ON, store: store.as_ref(), what: "sweeping", series, played: None };
         let played = play_jobs(py, &jobs, runner, &shown(show, &jobs))?;
@@ -292,12 +306,15 @@ impl Sweep {
                 continue;
             }
             let run = Run::swept(job, &self.results, number);
-            let Some((_, flows)) = run.frames()?.iter().find(|(name, _)| name == "flows.parquet") else { continue };
+            let Some((_, flows)) = run.frames()?.iter().find(|(name, _)| name == "flows.parquet") else {
+                continue;
+            };
             let rows = run.result()?.flows.len();
             let point = points.get(number / self.spec.seeds as usize);
-            let settings = point.into_iter().flatten().map(|(key, value)| {
-                ((*key).to_owned(), Cells::Text(vec![(*value).to_owned(); rows]))
-            });
+            let settings = point
+                .into_iter()
+                .flatten()
+                .map(|(key, value)| ((*key).to_owned(), Cells::Text(vec![(*value).to_owned(); rows])));
             let seed = ("seed".to_owned(), Cells::Whole(vec![i64::try_from(job.scenario.seed).ok(); rows]));
             let run_key = ("run".to_owned(), Cells::Text(vec![ranpace_lab::key(&job.origin()); rows]));
             let columns = settings.chain([seed, run_key]).chain(flows.columns.iter().cloned());
@@ -309,7 +326,10 @@ impl Sweep {
     /// The runs, all seeds of a combination together.
     fn runs(&self) -> Vec<Run> {
         let completed = |number: &usize| self.results.get(*number).is_some_and(Option::is_some);
-        (0..self.jobs.len()).filter(completed).map(|number| Run::swept(&self.jobs[number], &self.results, number)).collect()
+        (0..self.jobs.len())
+            .filter(completed)
+            .map(|number| Run::swept(&self.jobs[number], &self.results, number))
+            .collect()
     }
 
     #[getter]
@@ -379,7 +399,9 @@ pub fn reproduce_(
     }
     let reproduction = Reproduction::new(all, quick);
     if let Some(store) = store(py, out.as_ref(), &format!("reproduce-{}", folder_name(&names.join("-"))))? {
-        store.write("report.html", reproduction.html(command)?.as_bytes()).map_err(|error| error.raise(py))?;
+        store
+            .write("report.html", reproduction.html(command)?.as_bytes())
+            .map_err(|error| error.raise(py))?;
     }
     Ok(reproduction)
 }

@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use ranpace_lab::columnar::{Cells, Frame};
 use ranpace_lab::reproduce::{self, Played, Recording};
 use ranpace_lab::{
-    COLUMNS, CompareRow, Compared, Job, Origin, RunSummary, Store, flow_rows, folder_name, frames, notes, put, run_report, table,
+    COLUMNS, CompareRow, Compared, Job, Origin, RunSummary, Store, flow_rows, folder_name, frames, notes,
+    put, run_report, table,
 };
 use ranpace_sim::RunResult;
 
@@ -105,8 +106,12 @@ impl Run {
     /// One of its tables.
     fn table_of(&self, name: &str) -> PyResult<Table> {
         let found = self.frames()?.iter().find(|(file, _)| file.strip_suffix(".parquet") == Some(name));
-        let (_, frame) = found
-            .ok_or_else(|| PyKeyError::new_err(format!("no table {name:?}; there are: {}", self.tables().unwrap_or_default().join(", "))))?;
+        let (_, frame) = found.ok_or_else(|| {
+            PyKeyError::new_err(format!(
+                "no table {name:?}; there are: {}",
+                self.tables().unwrap_or_default().join(", ")
+            ))
+        })?;
         Table::of(frame)
     }
 
@@ -256,7 +261,12 @@ impl Comparison {
             let runs = (0..runs.len()).filter_map(|seed| {
                 let job = self.jobs.get(algorithm * self.seeds + seed)?;
                 let source = Source::Compared(Arc::clone(&self.compared), algorithm, seed);
-                Some(Run { origin: Arc::new(job.origin()), label: label.clone(), source, frames: OnceLock::new() })
+                Some(Run {
+                    origin: Arc::new(job.origin()),
+                    label: label.clone(),
+                    source,
+                    frames: OnceLock::new(),
+                })
             });
             (label.clone(), runs.collect())
         };

@@ -83,5 +83,7 @@ pub fn supervise<T: Send>(
         return Err(error);
     }
     shown.show(py, shown.total)?;
-    result.map_err(|_| PyRuntimeError::new_err("the simulator failed; this is a bug, please report it with the scenario"))
+    result.map_err(|_| {
+        PyRuntimeError::new_err("the simulator failed; this is a bug, please report it with the scenario")
+    })
 }

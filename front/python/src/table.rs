@@ -6,8 +6,8 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{
-    Array as _, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray, StructArray,
-    cast::AsArray as _,
+    Array as _, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+    StructArray, cast::AsArray as _,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::exceptions::{PyImportError, PyKeyError, PyValueError};
@@ -189,8 +189,9 @@ impl Table {
         let rows = self.batch.num_rows();
         let body: String = (0..rows.min(SHOWN))
             .map(|row| {
-                let cells: String =
-                    (0..names.len()).map(|column| format!("<td>{}</td>", escape(&self.cell(column, row)))).collect();
+                let cells: String = (0..names.len())
+                    .map(|column| format!("<td>{}</td>", escape(&self.cell(column, row))))
+                    .collect();
                 format!("<tr>{cells}</tr>")
             })
             .collect();

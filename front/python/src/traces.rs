@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use ranpace_lab::columnar::{Cells, Frame};
-use ranpace_lab::trace_tools::{OutputFile, ToolError, TraceFigures, TraceFile, constant, counts, cut, inspect_named, scaled};
+use ranpace_lab::trace_tools::{
+    OutputFile, ToolError, TraceFigures, TraceFile, constant, counts, cut, inspect_named, scaled,
+};
 use ranpace_link::{CellularModel, TraceError};
 use ranpace_units::{Rate, Span};
 
@@ -61,12 +63,15 @@ pub fn trace(
     let model = match model {
         None => {
             let mut library = library(traces.as_ref());
-            let found = inspect_named(&name, &mut library, &mut |_, _| {}).map_err(|error| error.raise(py))?;
+            let found =
+                inspect_named(&name, &mut library, &mut |_, _| {}).map_err(|error| error.raise(py))?;
             return Ok(Trace { figures: TraceFigures::of(name.clone(), &found), name, trace: found.trace });
         }
         Some("constant") => {
-            let rate = rate.ok_or_else(|| asked(py, "model \"constant\" needs a rate, such as rate=\"48Mbit/s\""))?;
-            let rate: Rate = rate.parse().map_err(|error| asked(py, format!("rate: {error}, found {rate:?}")))?;
+            let rate =
+                rate.ok_or_else(|| asked(py, "model \"constant\" needs a rate, such as rate=\"48Mbit/s\""))?;
+            let rate: Rate =
+                rate.parse().map_err(|error| asked(py, format!("rate: {error}, found {rate:?}")))?;
             let made = constant(rate, duration).map_err(|error| refused(py, "duration", &error))?;
             return Ok(Trace::made(name, made));
         }
@@ -93,7 +98,8 @@ impl Trace {
 
     /// The figures of `ranpace trace info`, as JSON.
     fn info(&self) -> PyResult<String> {
-        serde_json::to_string(&self.figures).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
+        serde_json::to_string(&self.figures)
+            .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
     }
 
     /// A row per millisecond with opportunities.
@@ -132,7 +138,10 @@ impl Trace {
     /// With its capacity multiplied.
     fn scale(&self, py: Python<'_>, factor: f64) -> PyResult<Self> {
         if !(factor > 0.0 && factor <= 1e6) {
-            return Err(asked(py, format!("factor: expected a number above 0 and up to 1000000, found {factor}")));
+            return Err(asked(
+                py,
+                format!("factor: expected a number above 0 and up to 1000000, found {factor}"),
+            ));
         }
         let made = scaled(&self.trace, factor).map_err(|error| refused(py, "factor", &error))?;
         Ok(Self::made(self.name.clone(), made))
