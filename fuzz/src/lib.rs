@@ -20,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 24] = [
+pub const TARGETS: [(&str, Target); 25] = [
     ("trace", trace),
     ("log", log),
     ("scenario", scenario),
@@ -43,6 +43,7 @@ pub const TARGETS: [(&str, Target); 24] = [
     ("packet", packet),
     ("tap", tap),
     ("syn", syn),
+    ("receiver_report", receiver_report),
     ("pep_config", pep_config),
     ("proxy_config", proxy_config),
 ];
@@ -855,5 +856,31 @@ pub fn syn(data: &[u8]) {
     }
     for length in 0..data.len().min(40) {
         assert_eq!(Syn::parse(&data[..length]), None, "cut at {length}");
+    }
+}
+
+/// DATAGRAM frames of a QUIC connection, each behind its length in a byte: each is a report or refused, what was read is written as it
+/// was, and what is passed on has increasing numbers and is no rate of zero.
+pub fn receiver_report(data: &[u8]) {
+    use ranpace_quic::reports::{Freshness, MOST_BYTES, NumberedReport};
+    let (mut freshness, mut newest, mut now, mut rest) =
+        (Freshness::default(), None::<u32>, Time::ZERO, data);
+    while let Some((&length, behind)) = rest.split_first() {
+        let (frame, behind) = behind.split_at(behind.len().min(length.into()));
+        rest = behind;
+        now += Span::from_millis(length.into());
+        let Ok(report) = NumberedReport::parse(frame) else { continue };
+        assert!(frame.len() <= MOST_BYTES);
+        if report.sent_at < Time::MAX {
+            assert_eq!(report.encode(), frame);
+        }
+        if freshness.check(now, &report).is_err() {
+            continue;
+        }
+        assert!(newest.is_none_or(|newest| report.number > newest));
+        newest = Some(report.number);
+        for format in [Format::V1, Format::ThesisV2, Format::Experiment, Format::Bare] {
+            assert!(format.decode(&report.report).is_none_or(|rate| !rate.is_zero()));
+        }
     }
 }

@@ -10,7 +10,7 @@ use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming};
 use noq::{ConnectionError, VarInt};
 
 use crate::error::{connection_error, lost};
-use crate::stream::{BidiStream, RecvStream, SendStream};
+use crate::stream::{BidiStream, Finish, RecvStream, SendStream};
 
 /// Both halves of a stream, as noq accepts and opens it.
 type Both = (noq::SendStream, noq::RecvStream);
@@ -38,12 +38,32 @@ pub struct Connection {
     opener: Opener,
     accepting_bidi: Call<Both>,
     accepting_recv: Call<noq::RecvStream>,
+    most_received: u64,
+    finish: Finish,
 }
 
 impl Connection {
     /// The connection on which HTTP/3 is to be spoken. Its handshake is over.
     pub fn new(connection: noq::Connection) -> Self {
-        Self { opener: Opener::new(connection), accepting_bidi: None, accepting_recv: None }
+        Self {
+            opener: Opener::new(connection),
+            accepting_bidi: None,
+            accepting_recv: None,
+            most_received: u64::MAX,
+            finish: Finish::AtOnce,
+        }
+    }
+
+    /// Stops each stream that the peer opens after this many bytes. h3 keeps a frame of headers until it is whole, however long it is, so
+    /// a server that takes no bodies sets this to a few times the longest headers.
+    pub fn receive_at_most(self, bytes: u64) -> Self {
+        Self { most_received: bytes, ..self }
+    }
+
+    /// On streams that the peer opens, `finish` is over when the peer has acknowledged everything, so that the connection can be closed
+    /// after it. Otherwise it is over when noq knows that there is nothing more to send.
+    pub fn finish_when_acknowledged(self) -> Self {
+        Self { finish: Finish::WhenAcknowledged, ..self }
     }
 }
 
@@ -66,7 +86,8 @@ impl<B: Buf> quic::Connection<B> for Connection {
             let connection = connection.clone();
             async move { connection.accept_uni().await }
         }));
-        Poll::Ready(accepted.map(RecvStream::new).map_err(connection_error))
+        let most = self.most_received;
+        Poll::Ready(accepted.map(|stream| RecvStream::new(stream, most)).map_err(connection_error))
     }
 
     fn poll_accept_bidi(
@@ -78,7 +99,8 @@ impl<B: Buf> quic::Connection<B> for Connection {
             let connection = connection.clone();
             async move { connection.accept_bi().await }
         }));
-        Poll::Ready(accepted.map(BidiStream::new).map_err(connection_error))
+        let (most, finish) = (self.most_received, self.finish);
+        Poll::Ready(accepted.map(|both| BidiStream::new(both, most, finish)).map_err(connection_error))
     }
 
     fn opener(&self) -> Opener {
@@ -138,7 +160,7 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
             let connection = connection.clone();
             async move { connection.open_bi().await }
         }));
-        Poll::Ready(opened.map(BidiStream::new).map_err(lost))
+        Poll::Ready(opened.map(|both| BidiStream::new(both, u64::MAX, Finish::AtOnce)).map_err(lost))
     }
 
     fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream<B>, StreamErrorIncoming>> {
@@ -147,7 +169,7 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
             let connection = connection.clone();
             async move { connection.open_uni().await }
         }));
-        Poll::Ready(opened.map(SendStream::new).map_err(lost))
+        Poll::Ready(opened.map(|stream| SendStream::new(stream, Finish::AtOnce)).map_err(lost))
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h3::quic::{ConnectionErrorIncoming, StreamErrorIncoming};
-use noq::{ConnectionError, ReadError, WriteError};
+use noq::{ConnectionError, ReadError, StoppedError, WriteError};
 
 /// What h3 distinguishes of a connection that is over: that its peer closed it, that nobody answered, and everything else.
 pub(crate) fn connection_error(error: ConnectionError) -> ConnectionErrorIncoming {
@@ -33,6 +33,13 @@ pub(crate) fn write_error(error: WriteError) -> StreamErrorIncoming {
     match error {
         WriteError::Stopped(code) => StreamErrorIncoming::StreamTerminated { error_code: code.into_inner() },
         WriteError::ConnectionLost(error) => lost(error),
+        other => StreamErrorIncoming::Unknown(Box::new(other)),
+    }
+}
+
+pub(crate) fn stopped_error(error: StoppedError) -> StreamErrorIncoming {
+    match error {
+        StoppedError::ConnectionLost(error) => lost(error),
         other => StreamErrorIncoming::Unknown(Box::new(other)),
     }
 }

@@ -5,10 +5,11 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
 use noq::VarInt;
 
-use crate::error::{read_error, write_error};
+use crate::error::{read_error, stopped_error, write_error};
 
 fn stream_id(id: noq::StreamId) -> StreamId {
     u64::from(id).try_into().expect("a stream's number has 62 bits in both (RFC 9000, 2.1)")
@@ -19,11 +20,30 @@ fn code(code: u64) -> VarInt {
     VarInt::from_u64(code).unwrap_or(VarInt::MAX)
 }
 
-/// The sending half of a stream.
+/// When finishing a stream is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    AtOnce,
+    WhenAcknowledged,
+}
+
+/// How far a stream has been sent.
+#[derive(Debug)]
+enum Progress {
+    Sending,
+    /// Finished; the peer may not have everything.
+    Finishing(Pin<Box<noq::Stopped>>),
+    /// Finished or reset.
+    Over,
+}
+
+/// The sending half of a stream. It is reset if it is dropped before it is finished: what is sent by halves is not taken for whole.
 pub struct SendStream<B: Buf> {
     stream: noq::SendStream,
     /// What h3 has given and noq has not taken.
     waiting: Option<WriteBuf<B>>,
+    finish: Finish,
+    progress: Progress,
 }
 
 impl<B: Buf> fmt::Debug for SendStream<B> {
@@ -34,8 +54,8 @@ impl<B: Buf> fmt::Debug for SendStream<B> {
 }
 
 impl<B: Buf> SendStream<B> {
-    pub(crate) fn new(stream: noq::SendStream) -> Self {
-        Self { stream, waiting: None }
+    pub(crate) fn new(stream: noq::SendStream, finish: Finish) -> Self {
+        Self { stream, waiting: None, finish, progress: Progress::Sending }
     }
 
     fn poll_write(
@@ -72,16 +92,46 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         ready!(self.poll_ready(cx))?;
-        Poll::Ready(self.stream.finish().map_err(|error| StreamErrorIncoming::Unknown(Box::new(error))))
+        if matches!(self.progress, Progress::Sending) {
+            self.stream.finish().map_err(|error| StreamErrorIncoming::Unknown(Box::new(error)))?;
+            self.progress = match self.finish {
+                Finish::AtOnce => Progress::Over,
+                Finish::WhenAcknowledged => Progress::Finishing(Box::pin(self.stream.stopped())),
+            };
+        }
+        if let Progress::Finishing(stopped) = &mut self.progress {
+            let outcome = ready!(stopped.as_mut().poll(cx));
+            self.progress = Progress::Over;
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(code)) => {
+                    return Poll::Ready(Err(StreamErrorIncoming::StreamTerminated {
+                        error_code: code.into_inner(),
+                    }));
+                }
+                Err(error) => return Poll::Ready(Err(stopped_error(error))),
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn reset(&mut self, reset_code: u64) {
+        self.progress = Progress::Over;
         // A stream that is over needs no reset, and that is all that noq refuses.
         let _closed = self.stream.reset(code(reset_code));
     }
 
     fn send_id(&self) -> StreamId {
         stream_id(self.stream.id())
+    }
+}
+
+impl<B: Buf> Drop for SendStream<B> {
+    fn drop(&mut self) {
+        // noq would finish it.
+        if matches!(self.progress, Progress::Sending) {
+            quic::SendStream::reset(self, Code::H3_REQUEST_CANCELLED.value());
+        }
     }
 }
 
@@ -102,11 +152,13 @@ impl<B: Buf> quic::SendStreamUnframed<B> for SendStream<B> {
 #[derive(Debug)]
 pub struct RecvStream {
     stream: noq::RecvStream,
+    /// Bytes that may still come.
+    left: u64,
 }
 
 impl RecvStream {
-    pub(crate) fn new(stream: noq::RecvStream) -> Self {
-        Self { stream }
+    pub(crate) fn new(stream: noq::RecvStream, most: u64) -> Self {
+        Self { stream, left: most }
     }
 }
 
@@ -115,7 +167,15 @@ impl quic::RecvStream for RecvStream {
 
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
         // A read that is dropped loses nothing: noq has registered who waits, and gives what comes to the next read.
-        pin!(self.stream.read_chunk(usize::MAX)).poll(cx).map_err(read_error)
+        let piece = ready!(pin!(self.stream.read_chunk(usize::MAX)).poll(cx)).map_err(read_error)?;
+        let length = piece.as_ref().map_or(0, Bytes::len) as u64;
+        let Some(left) = self.left.checked_sub(length) else {
+            let error_code = Code::H3_EXCESSIVE_LOAD.value();
+            quic::RecvStream::stop_sending(self, error_code);
+            return Poll::Ready(Err(StreamErrorIncoming::StreamTerminated { error_code }));
+        };
+        self.left = left;
+        Poll::Ready(Ok(piece))
     }
 
     fn stop_sending(&mut self, error_code: u64) {
@@ -136,8 +196,8 @@ pub struct BidiStream<B: Buf> {
 }
 
 impl<B: Buf> BidiStream<B> {
-    pub(crate) fn new((send, recv): (noq::SendStream, noq::RecvStream)) -> Self {
-        Self { send: SendStream::new(send), recv: RecvStream::new(recv) }
+    pub(crate) fn new((send, recv): (noq::SendStream, noq::RecvStream), most: u64, finish: Finish) -> Self {
+        Self { send: SendStream::new(send, finish), recv: RecvStream::new(recv, most) }
     }
 }
 

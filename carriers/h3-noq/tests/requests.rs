@@ -50,9 +50,11 @@ fn endpoints() -> (Endpoint, Endpoint) {
     (server, client)
 }
 
-/// Answers `/echo` with the request's body, `/file` with [`body`], and resets everything else.
+/// Answers `/echo` with the request's body, `/file` with [`body`], gives `/half` up halfway, and resets everything else.
 async fn serve(server: Endpoint) {
-    let connection = h3_noq::Connection::new(server.accept().await.unwrap().await.unwrap());
+    let connection = server.accept().await.unwrap().await.unwrap();
+    let connection =
+        h3_noq::Connection::new(connection).receive_at_most(2 * BODY as u64).finish_when_acknowledged();
     let mut http = h3::server::Connection::<_, Bytes>::new(connection).await.unwrap();
     while let Ok(Some(resolver)) = http.accept().await {
         tokio::spawn(async move {
@@ -66,6 +68,16 @@ async fn serve(server: Endpoint) {
                     content.freeze()
                 }
                 "/file" => body(),
+                "/half" => {
+                    let response = Response::builder().status(StatusCode::OK).body(()).unwrap();
+                    stream.send_response(response).await.unwrap();
+                    stream.send_data(body().slice(..1_000)).await.unwrap();
+                    return;
+                }
+                "/take" => {
+                    while let Ok(Some(_)) = stream.recv_data().await {}
+                    return;
+                }
                 _ => {
                     stream.stop_stream(Code::H3_REQUEST_REJECTED);
                     return;
@@ -146,5 +158,30 @@ async fn a_reset_is_an_error_of_its_request_alone() {
     let mut requests = client().await;
     let error = fetch(&mut requests, "/no", None).await.unwrap_err();
     assert!(error.to_string().contains("H3_REQUEST_REJECTED"), "{error}");
+    assert_eq!(fetch(&mut requests, "/file", None).await.unwrap().len(), BODY);
+}
+
+#[tokio::test]
+async fn a_body_that_is_given_up_halfway_is_not_taken_for_whole() {
+    let mut requests = client().await;
+    let error = fetch(&mut requests, "/half", None).await.unwrap_err();
+    assert!(error.to_string().contains("H3_REQUEST_CANCELLED"), "{error}");
+    assert_eq!(fetch(&mut requests, "/file", None).await.unwrap().len(), BODY);
+}
+
+#[tokio::test]
+async fn a_stream_on_which_too_much_comes_is_stopped() {
+    let mut requests = client().await;
+    let request = Request::post("https://localhost/take").body(()).unwrap();
+    let mut stream = requests.send_request(request).await.unwrap();
+    let mut sent = 0;
+    let error = loop {
+        match stream.send_data(body()).await {
+            Ok(()) => sent += BODY,
+            Err(error) => break error,
+        }
+        assert!(sent < 10 * BODY, "the server takes it");
+    };
+    assert!(error.to_string().contains("H3_EXCESSIVE_LOAD"), "{error}");
     assert_eq!(fetch(&mut requests, "/file", None).await.unwrap().len(), BODY);
 }

@@ -16,13 +16,15 @@
 //!
 //! That is all for a control that needs no information from outside. Others hear it through [`ConnectionControl`]: what a base
 //! station reports of the user (MELD, SIGMA, DCIC), what a receiver measured (CDBE and its like), what a proxy on the path has seen
-//! (Multi-Domain control), and what a proxy allots (RAPID).
+//! (Multi-Domain control), and what a proxy allots (RAPID). [`reports`] has both ends of what receivers measure.
 //!
 //! The adapter is the one of the simulator (`ranpace-quic`), so a control decides here as it decides there. Three things differ. The
 //! control starts at the first acknowledgement instead of the end of the handshake. noq does not tell a controller its estimate of
 //! the RTT before it has asked for the window, so RTT samples include the delay of the receiver's acknowledgements, 25 ms at most.
 //! Deadlines of controls that have a clock of their own (Sprout, Verus, Vivace) run when noq next reports a packet.
 #![forbid(unsafe_code)]
+
+pub mod reports;
 
 use std::str::FromStr;
 use std::sync::Arc;

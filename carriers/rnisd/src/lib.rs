@@ -34,7 +34,7 @@ pub mod seal;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]
-mod slow;
+pub mod slow;
 pub mod source;
 #[cfg(feature = "server")]
 pub mod state;

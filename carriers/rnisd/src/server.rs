@@ -315,12 +315,12 @@ async fn expire(core: Arc<Core>) {
 }
 
 /// Connections of each address.
-#[derive(Default)]
-struct PerAddress(Mutex<HashMap<IpAddr, usize>>);
+#[derive(Debug, Default)]
+pub struct PerAddress(Mutex<HashMap<IpAddr, usize>>);
 
 impl PerAddress {
     /// Counts one more; `None` if there are too many. Of IPv6, all addresses of a host's network (64 bits) count as one.
-    fn enter(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<Inside> {
+    pub fn enter(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<Inside> {
         let address = match address.to_canonical() {
             IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
             address => address,
@@ -335,8 +335,9 @@ impl PerAddress {
     }
 }
 
-/// A counted connection.
-struct Inside {
+/// A counted connection, until this is dropped.
+#[derive(Debug)]
+pub struct Inside {
     all: Arc<PerAddress>,
     address: IpAddr,
 }

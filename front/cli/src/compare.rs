@@ -119,7 +119,9 @@ impl Compare {
             stop,
             store: Some(&store),
             what: "comparing",
-            series: true, played: None };
+            series: true,
+            played: None,
+        };
         interrupt::work();
         let results = runner.run(&jobs)?;
         interrupt::kept();

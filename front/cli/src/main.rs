@@ -7,6 +7,10 @@ mod compare;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod failure;
+#[cfg(target_os = "linux")]
+mod fetch;
+#[cfg(all(target_os = "linux", any(feature = "fetch", feature = "kernel")))]
+mod hint_source;
 mod interrupt;
 #[cfg(target_os = "linux")]
 mod kernel;
@@ -27,6 +31,8 @@ mod run;
 mod say;
 #[cfg(target_os = "linux")]
 mod screen;
+#[cfg(target_os = "linux")]
+mod serve;
 mod sweep;
 mod trace;
 mod validate;
@@ -45,6 +51,8 @@ use clap::{Parser, Subcommand};
     ranpace emulate scenario.toml -- PROGRAM                real programs behind its links and cells\n  \
     ranpace rnis serve --source lines=unix:cell.sock        radio information of cells, by ETSI MEC 012\n  \
     ranpace proxy --config proxy.toml                       share users' radio among their real connections\n  \
+    ranpace serve FOLDER --cc newreno+meld-me               files over HTTP/3 with any congestion control\n  \
+    ranpace fetch https://server/file                       download over HTTP/3, and measure\n  \
     ranpace reproduce --list")]
 struct Cli {
     #[command(subcommand)]
@@ -68,6 +76,10 @@ enum Command {
     Rnis(Box<rnis::Rnis>),
     #[cfg(target_os = "linux")]
     Proxy(proxy::Proxy),
+    #[cfg(target_os = "linux")]
+    Serve(Box<serve::Serve>),
+    #[cfg(target_os = "linux")]
+    Fetch(Box<fetch::Fetch>),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Validate(validate::Validate),
@@ -96,6 +108,10 @@ fn main() -> ExitCode {
         Command::Rnis(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Proxy(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Serve(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Fetch(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Validate(command) => command.run(),

@@ -71,8 +71,14 @@ impl Run {
         let folder = store.save(&origin, &result)?;
         interrupt::kept();
         let rows = flow_rows(&result);
-        let report =
-            run_report(job.scenario.name.clone(), common::command_line(), &origin, &result, &rows, Vec::new());
+        let report = run_report(
+            job.scenario.name.clone(),
+            common::command_line(),
+            &origin,
+            &result,
+            &rows,
+            Vec::new(),
+        );
         let page = store.write("report.html", report.html().map_err(Failure::ours)?.as_bytes())?;
         if self.json {
             output::json(&RunSummary::of(&origin, &result))?;

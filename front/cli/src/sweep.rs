@@ -63,7 +63,9 @@ impl Sweep {
             stop,
             store: Some(&store),
             what: "sweeping",
-            series: self.series, played: None };
+            series: self.series,
+            played: None,
+        };
         interrupt::work();
         let results = runner.run(&jobs)?;
         interrupt::kept();

@@ -46,6 +46,7 @@ pub use compare::{
 };
 pub use figures::{Quantity, Unit, number};
 pub use listing::{ControlList, ListedControl, ListedOption, controls};
+pub use pictures::page;
 pub use plot::PlotError;
 pub use progress::Progress;
 pub use report::{CaptionedPlot, Chapter, Comparison, Report};

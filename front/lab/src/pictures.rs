@@ -75,7 +75,7 @@ impl Pictures {
 }
 
 /// A self-contained page in the report's style.
-pub(crate) fn page(title: &str, body: &Markup) -> String {
+pub fn page(title: &str, body: &Markup) -> String {
     html! {
         (DOCTYPE)
         html lang="en" {

@@ -82,7 +82,8 @@ fn result_files_do_not_depend_on_the_number_of_threads() {
     let play = |threads: usize| {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), "same").unwrap();
-        let runner = Runner { threads, stop: &stop, store: Some(&store), what: "test", series: true, played: None };
+        let runner =
+            Runner { threads, stop: &stop, store: Some(&store), what: "test", series: true, played: None };
         let results = runner.run(&jobs).unwrap();
         assert!(results.iter().all(Option::is_some));
         let mut found = BTreeMap::new();

@@ -18,6 +18,7 @@
 //! Ours: a packet is a segment of the interface, with the size of a full QUIC packet, header and tag included, as RFC 9002
 //! counts. Packets of the handshake are not reported, and the window stays constant until it is complete.
 
+mod batches;
 mod events;
 mod pep;
 mod records;
@@ -327,15 +328,11 @@ impl Controller for Adapter {
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        let mut core = self.0.core();
-        core.settle(None);
-        core.payload = new_mtu.into();
+        self.0.on_packet_size(new_mtu);
     }
 
     fn window(&self) -> u64 {
-        let mut core = self.0.core();
-        core.settle(None);
-        core.window_bytes()
+        self.0.settled_window()
     }
 
     fn metrics(&self) -> ControllerMetrics {
@@ -363,8 +360,7 @@ impl Controller for Adapter {
     }
 
     fn initial_window(&self) -> u64 {
-        let core = self.0.core();
-        core.initial_window * core.payload
+        self.0.initial_window()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

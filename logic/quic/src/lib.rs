@@ -8,6 +8,7 @@
 //!
 //! * [`Sender`] and [`Receiver`]: the two ends of a connection that carries data one way, on one stream.
 //! * [`Adapter`]: a [`ranpace_cc::CongestionControl`] as noq's controller.
+//! * [`reports`]: what a receiver's half reports, in DATAGRAM frames.
 #![forbid(unsafe_code)]
 
 mod adapter;
@@ -17,6 +18,7 @@ mod config;
 mod handover;
 mod host;
 mod receiver;
+pub mod reports;
 mod sender;
 #[cfg(test)]
 mod tests;

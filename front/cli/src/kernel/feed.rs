@@ -4,7 +4,6 @@ mod origin;
 mod peps;
 #[cfg(feature = "rnis")]
 mod rnis;
-mod source;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
@@ -20,9 +19,8 @@ use ranpace_tap::agent::Agents;
 use ranpace_units::Time;
 
 pub use self::origin::{Asking, Origin};
-use self::source::Look;
-pub use self::source::Source;
 use crate::failure::Failure;
+use crate::hint_source::{Look, Source};
 use crate::{interrupt, output};
 
 /// How often it is looked which connections there are.

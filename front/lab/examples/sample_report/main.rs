@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         published: "4.1 times lower".into(),
         bounds: "at least 3".into(),
         measured: "3.7 ± 0.2 times lower".into(),
+        value: None,
         verdict,
     };
     let chapter = |id: &str, row: Row| Chapter {

@@ -183,15 +183,20 @@ fn rows(rows: &[Row]) -> Markup {
 fn bounds(row: &Row) -> String {
     let first = row.measured.split("; ").next().unwrap_or_default();
     let words: Vec<&str> = first.split(' ').collect();
-    let number = words.iter().position(|word| word.parse::<f64>().is_ok());
-    let unit = number.and_then(|at| Unit::named(words.get(at + 1)?.trim_end_matches(',')));
-    let Some((quantity, _)) = unit.filter(|_| !first.starts_with("smallest step") && parts(first).len() < 3)
+    let number = words.iter().enumerate().find_map(|(at, word)| Some((at, word.parse::<f64>().ok()?)));
+    let unit = number.and_then(|(at, _)| Unit::named(words.get(at + 1)?.trim_end_matches(',')));
+    let Some((quantity, unit)) =
+        unit.filter(|_| !first.starts_with("smallest step") && parts(first).len() < 3)
     else {
         return row.bounds.clone();
     };
+    // A measure that is scaled to per cent has its bounds in per cent, too.
+    let is_scaled = number
+        .zip(row.value)
+        .is_some_and(|((_, shown), value)| (shown - value).abs() < (shown * unit.size - value).abs());
     let shown = |word: &str| match word.trim_end_matches(',').parse::<f64>() {
         Ok(value) => {
-            let unit = quantity.unit([value]);
+            let unit = if is_scaled { Unit { size: 1.0, ..unit } } else { quantity.unit([value]) };
             // The fewest digits that say the same.
             let comma = if word.ends_with(',') { "," } else { "" };
             format!("{} {}{comma}", value_in(value, &unit), unit.name)
@@ -339,6 +344,7 @@ mod tests {
             published: "4.1".into(),
             bounds: "at least 3".into(),
             measured: measured.into(),
+            value: None,
             verdict,
         }
     }
@@ -409,6 +415,11 @@ mod tests {
             let row = Row { bounds: at.into(), ..row(Verdict::Reported, measured) };
             assert_eq!(bounds(&row), expected, "{measured}");
         }
+        let scaled = row(Verdict::Reported, "20.01 % (0.1956 s of 0.2445 s)");
+        let scaled = Row { bounds: "at least -5, at most 90".into(), value: Some(20.01), ..scaled };
+        assert_eq!(bounds(&scaled), "at least -5 %, at most 90 %");
+        let share = Row { bounds: "at least 0.05".into(), value: Some(0.2001), ..scaled };
+        assert_eq!(bounds(&share), "at least 5 %");
     }
 
     #[test]

@@ -130,6 +130,7 @@ fn nearest(
         published: "not stated".to_owned(),
         bounds: String::new(),
         measured: format!("{name} (mean |ln| {})", number(*distance)),
+        value: None,
         verdict: Verdict::Reported,
     };
     let rows = found.iter().map(|(distance, label, own)| {

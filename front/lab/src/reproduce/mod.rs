@@ -338,7 +338,9 @@ fn play_by(
             stop: how.stop,
             store: how.store,
             what: &experiment.id,
-            series: experiment.series, played: None };
+            series: experiment.series,
+            played: None,
+        };
         let take = |job: usize, result| {
             let run = PlayedRun::new(planned[of_job[job]].places.clone(), result);
             if experiment.series { run } else { run.slim() }
@@ -547,6 +549,7 @@ mod tests {
             published: "8.95".to_owned(),
             bounds: "at least 4".to_owned(),
             measured: "8.1".to_owned(),
+            value: None,
             verdict: Verdict::Reproduced,
         };
         let json = serde_json::to_string(&row).unwrap();

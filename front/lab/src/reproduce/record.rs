@@ -26,7 +26,7 @@ const MOST_COLUMNS: usize = 20;
 const FIRST_COLUMNS: usize = 2;
 
 /// The findings of an experiment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// A row per criterion, in the order of the experiment.
     pub rows: Vec<Row>,
@@ -323,6 +323,7 @@ mod tests {
             published: "4".to_owned(),
             bounds: "at least 3".to_owned(),
             measured: "2".to_owned(),
+            value: None,
             verdict: Verdict::Missed,
         };
         let table = RecordedTable { title: "all".to_owned(), text: "x  1\n".to_owned() };

@@ -10,7 +10,7 @@ use super::results::{Absent, Results};
 use crate::figures::number;
 
 /// One row of the table of verdicts; the JSON form is an array of these.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The experiment's name.
     pub experiment: String,
@@ -24,8 +24,11 @@ pub struct Row {
     pub published: String,
     /// The bounds: "at least 0.98"; empty without.
     pub bounds: String,
-    /// The measured value.
+    /// The measured value, as text.
     pub measured: String,
+    /// The measured value in the unit of the bounds; `None` if nothing was measured, and for rows read from a file.
+    #[serde(skip)]
+    pub value: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
 }
@@ -91,29 +94,32 @@ pub fn judge(experiment: &Experiment, results: &Results, quick: bool) -> Vec<Row
 
 fn row(experiment: &Experiment, criterion: &Criterion, results: &Results, quick: bool) -> Row {
     let missed = if criterion.finding { Verdict::Finding } else { Verdict::Missed };
+    let mut value = None;
     let (measured, verdict) = match (&criterion.measure, &experiment.pending) {
         (_, Some(why)) => (why.clone(), Verdict::Pending),
         // Parsing refuses a criterion without a measure in an experiment that is not pending.
         (None, None) => ("nothing to measure".to_owned(), Verdict::Pending),
-        (Some(measure), None) => match measure.find(results) {
-            Ok((measured, _)) if quick => (format!("{} (quick)", measured.text), Verdict::Reported),
-            Ok((measured, parts)) if criterion.robust => {
-                by_readings(experiment, criterion, measured.text, holds(criterion, &parts), results)
+        (Some(measure), None) => {
+            match measure.find(results).inspect(|(found, _)| value = Some(found.value)) {
+                Ok((measured, _)) if quick => (format!("{} (quick)", measured.text), Verdict::Reported),
+                Ok((measured, parts)) if criterion.robust => {
+                    by_readings(experiment, criterion, measured.text, holds(criterion, &parts), results)
+                }
+                Ok((measured, parts)) => {
+                    let text = match (criterion.at_least.or(criterion.at_most), holds(criterion, &parts)) {
+                        (None, _) => measured.text,
+                        (_, true) => format!("{} (holds)", measured.text),
+                        (_, false) => format!("{} (does not hold)", measured.text),
+                    };
+                    (text, Verdict::Reported)
+                }
+                Err(Absent::Trace(traces)) => (format!("needs {}", traces.join(", ")), Verdict::Skipped),
+                Err(Absent::Run) => ("not finished".to_owned(), Verdict::Skipped),
+                Err(Absent::Machine(why)) => (not_kept_up(&why), Verdict::Skipped),
+                Err(Absent::Nothing(why)) if quick || !criterion.robust => (why, Verdict::Reported),
+                Err(Absent::Nothing(why)) => (why, missed),
             }
-            Ok((measured, parts)) => {
-                let text = match (criterion.at_least.or(criterion.at_most), holds(criterion, &parts)) {
-                    (None, _) => measured.text,
-                    (_, true) => format!("{} (holds)", measured.text),
-                    (_, false) => format!("{} (does not hold)", measured.text),
-                };
-                (text, Verdict::Reported)
-            }
-            Err(Absent::Trace(traces)) => (format!("needs {}", traces.join(", ")), Verdict::Skipped),
-            Err(Absent::Run) => ("not finished".to_owned(), Verdict::Skipped),
-            Err(Absent::Machine(why)) => (not_kept_up(&why), Verdict::Skipped),
-            Err(Absent::Nothing(why)) if quick || !criterion.robust => (why, Verdict::Reported),
-            Err(Absent::Nothing(why)) => (why, missed),
-        },
+        }
     };
     Row {
         experiment: experiment.id.clone(),
@@ -123,6 +129,7 @@ fn row(experiment: &Experiment, criterion: &Criterion, results: &Results, quick:
         published: criterion.published.clone(),
         bounds: criterion.bounds(),
         measured,
+        value,
         verdict,
     }
 }

@@ -235,7 +235,13 @@ impl Core {
 
     pub(super) fn on_acked(&mut self, now: Time, sent_at: Time, number: u64) {
         self.begin(now);
-        let Some(record) = self.records.take_acked(sent_at, number) else { return };
+        if let Some(record) = self.records.take_acked(sent_at, number) {
+            self.count_acked(now, record);
+        }
+    }
+
+    /// Records that the peer has received a packet.
+    pub(super) fn count_acked(&mut self, now: Time, record: Record) {
         if let Some(acked) = &mut self.acked {
             acked.push(record.number);
         }
@@ -276,7 +282,13 @@ impl Core {
 
     pub(super) fn on_lost(&mut self, now: Time, number: u64) {
         self.begin(now);
-        let Some(record) = self.records.take_lost(number) else { return };
+        if let Some(record) = self.records.take_lost(number) {
+            self.count_lost(record);
+        }
+    }
+
+    /// Records that a packet is lost.
+    pub(super) fn count_lost(&mut self, record: Record) {
         let bytes = u64::from(record.bytes);
         self.lost += 1;
         self.stats.lost += 1;

@@ -75,6 +75,22 @@ impl Records {
         self.close(first + offset)
     }
 
+    /// Removes and returns a packet that was sent at `sent_at`, of this size if there is one: it has been acknowledged.
+    pub fn take_acked_of_size(&mut self, sent_at: Time, bytes: u64) -> Option<Record> {
+        let first = self.all.partition_point(|record| record.sent_at < sent_at);
+        let sent_then = || self.all.range(first..).take_while(|record| record.sent_at == sent_at);
+        let of_size = sent_then().position(|record| record.open && u64::from(record.bytes) == bytes);
+        let offset = of_size.or_else(|| sent_then().position(|record| record.open))?;
+        self.close(first + offset)
+    }
+
+    /// Removes and returns the oldest open packet, if it was sent at `sent_at` or before.
+    pub fn take_oldest(&mut self, sent_at: Time) -> Option<Record> {
+        // What is closed at the front is gone.
+        let front = self.all.front()?;
+        if front.sent_at <= sent_at { self.close(0) } else { None }
+    }
+
     /// Removes and returns the packet with this number: it is lost.
     pub fn take_lost(&mut self, packet: u64) -> Option<Record> {
         let is_it = |record: &Record| record.open && record.packet == packet;

@@ -17,7 +17,8 @@ use ranpace_scenario::{Scenario, Transport};
 
 use crate::common;
 use crate::failure::Failure;
-use crate::kernel::feed::{Asking, Hints, Listener, Origin, Source, Told, Users};
+use crate::hint_source::Source;
+use crate::kernel::feed::{Asking, Hints, Listener, Origin, Told, Users};
 
 /// Tries to load a control and to make a control group; fails if the kernel or the user's rights do not allow it.
 pub fn check() -> Result<(), Failure> {

@@ -188,8 +188,14 @@ pub fn play(how: &How<'_>, traces: &mut TraceLibrary) -> Result<Found, TcpError>
     let row_of = |job: usize| &present[job / runs as usize];
     let figures =
         |job: usize, result: &RunResult| row_of(job).figures.of(result, jobs[job].scenario.flows.len());
-    let runner =
-        Runner { threads: 0, stop: how.stop, store: Some(how.store), what: "virtual ms", series: true, played: None };
+    let runner = Runner {
+        threads: 0,
+        stop: how.stop,
+        store: Some(how.store),
+        what: "virtual ms",
+        series: true,
+        played: None,
+    };
     let simulated = runner.run_with(&jobs, |job, result| figures(job, &result))?;
     let origins: Vec<Origin> = jobs.iter().map(|job| of_kernel(job, &how.kernel.release())).collect();
     let played = emulate(how, &jobs, &origins, runs as usize)?;
