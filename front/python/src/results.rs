@@ -63,7 +63,12 @@ impl Run {
     /// A run of its own.
     pub fn new(origin: Origin, result: RunResult) -> Self {
         let label = origin.scenario.clone();
-        Self { origin: Arc::new(origin), label, source: Source::Own(Box::new(result)), frames: OnceLock::new() }
+        Self {
+            origin: Arc::new(origin),
+            label,
+            source: Source::Own(Box::new(result)),
+            frames: OnceLock::new(),
+        }
     }
 
     /// A run of a sweep.

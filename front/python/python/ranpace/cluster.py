@@ -155,8 +155,11 @@ def play(
         "seeds": seeds,
         "runs": runs,
         "batch": batch or max(1, round(NETWORK_TIME_S / checked.duration_s)),
-        "traces": None if traces is None else os.fspath(traces),
+        "traces": None if traces is None else os.path.abspath(traces),
     }
+    if "://" not in out:
+        # Workers have another working directory.
+        out = os.path.abspath(out)
     files, folder = _file_system(out)
     files.makedirs(folder, exist_ok=True)
     _begin(files, folder, plan)
