@@ -32,7 +32,7 @@ def score(weights: np.ndarray, seeds: list[int]) -> float:
             cross=[None, None, "cubic"],
             step="rtt",
             episode_s=6.0,
-            reward="vivace",
+            reward="aurora",
         )
         observation, _ = env.reset(seed=seed)
         ended = False
