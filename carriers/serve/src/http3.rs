@@ -91,8 +91,11 @@ pub async fn accept(endpoint: Endpoint, config: ServerConfig, shared: Arc<Shared
             drop(permit);
         });
     }
-    // Nobody is let in any more; those who ask are told so.
-    endpoint.set_server_config(None);
+    // Nobody is let in any more, and those who ask are told so, until the endpoint is closed. (An endpoint of noq 1.4 without settings
+    // would do so by itself, but panics if it loses them while a client begins.)
+    while let Some(incoming) = endpoint.accept().await {
+        incoming.refuse();
+    }
 }
 
 /// Accepts a connection, with a control of its own if its first request is to choose it.

@@ -82,7 +82,7 @@ pub struct Metrics {
     pub cut_off: Family<CutOffLabels, Counter>,
     /// Clients that had to prove their addresses.
     pub retries: Counter,
-    /// Hints that controls took.
+    /// Hints that controls were told.
     pub hints: Counter,
     /// Reports of receivers that controls took.
     pub reports: Counter,
@@ -116,7 +116,7 @@ impl Default for Metrics {
             ),
             cut_off: metric!("cut_off", "Connections and answers refused or cut off", Family::default()),
             retries: metric!("retries", "Clients that had to prove their addresses", Counter::default()),
-            hints: metric!("hints", "Hints about users' radio that controls took", Counter::default()),
+            hints: metric!("hints", "Hints about users' radio that controls were told", Counter::default()),
             reports: metric!("reports", "Reports of receivers that controls took", Counter::default()),
             refused_reports: metric!(
                 "refused_reports",

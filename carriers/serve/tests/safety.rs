@@ -34,8 +34,9 @@ fn headers_without_end_are_refused_before_they_take_memory() {
         // Fields that are whole, and more than the server wants (RFC 9114, 4.2.2).
         let client = rig.client().await;
         let long = "x".repeat(60_000);
-        let error = client.get("/file", &[("x-long", &long)]).await.err().map(|error| error.to_string());
-        assert!(error.is_some_and(|error| error.contains("too")), "the fields were taken");
+        // The client refuses to send them if it has read the server's settings; otherwise the server gives the request up.
+        let answer = client.get("/file", &[("x-long", &long)]).await;
+        assert!(answer.is_err() || answer.is_ok_and(|answer| answer.status == 431), "the fields were taken");
         assert!(rig.client().await.get("/file", &[]).await.is_ok());
     });
     let mut stream = rig.plain_stream();
@@ -65,7 +66,7 @@ fn clients_that_send_or_read_too_slowly_are_cut_off() {
     assert!(begun.elapsed() < PATIENCE, "the head may take forever");
     runtime().block_on(async {
         let endpoint = endpoint(with_window(100_000));
-        let connection = endpoint.connect(rig.server.address(), "localhost").unwrap().await.unwrap();
+        let connection = rig.connect_from(&endpoint).await;
         let client = Client::new(connection.clone()).await;
         let mut stream = client.request("GET", "/bytes/1000000000", &[]).await.unwrap();
         stream.recv_response().await.unwrap();
@@ -182,8 +183,7 @@ fn a_file_that_shrinks_while_it_is_sent_is_an_error_by_both_protocols() {
     old.read_exact(&mut [0; 1_000]).unwrap();
     runtime().block_on(async {
         let endpoint = endpoint(with_window(100_000));
-        let client =
-            Client::new(endpoint.connect(rig.server.address(), "localhost").unwrap().await.unwrap()).await;
+        let client = Client::new(rig.connect_from(&endpoint).await).await;
         let mut stream = client.request("GET", "/large", &[]).await.unwrap();
         stream.recv_response().await.unwrap();
         file.set_len(1_000).unwrap();

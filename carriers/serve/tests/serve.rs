@@ -104,6 +104,35 @@ fn the_first_request_chooses_the_kernels_control_of_a_connection() {
 }
 
 #[test]
+fn the_first_request_chooses_the_control_of_a_quic_connection() {
+    // A connection takes reports of receivers only if its control goes by them.
+    let rig = Rig::start(|config| {
+        config.quic_control.add("newreno".parse().unwrap());
+        config.quic_control.add("/low=cdbev2".parse().unwrap());
+    });
+    runtime().block_on(async {
+        let offer = [(ranpace_noq::reports::HEADER, "1 cdbev2")];
+        let takes = async |client: &Client, path: &str| {
+            let answer = client.get(path, &offer).await.unwrap();
+            answer.fields.contains_key(ranpace_noq::reports::HEADER)
+        };
+        let (low, other) = (rig.client().await, rig.client().await);
+        for (client, paths, expected) in
+            [(&low, ["/low/nothing", "/file"], true), (&other, ["/lower", "/low/nothing"], false)]
+        {
+            for path in paths {
+                assert_eq!(takes(client, path).await, expected, "{path}");
+            }
+        }
+        // The new control sends on.
+        for client in [low, other] {
+            let answer = client.get("/bytes/3000000", &[]).await.unwrap();
+            assert_eq!(answer.content.len(), 3_000_000);
+        }
+    });
+}
+
+#[test]
 fn a_control_that_the_kernel_does_not_have_is_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = ranpace_serve::Config::new(folder.path().to_owned());
@@ -156,8 +185,7 @@ fn a_download_that_is_cut_off_at_the_end_of_the_grace_is_an_error() {
     std::io::Write::write_all(&mut old, b"GET /bytes/100000000 HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let mut stream = runtime.block_on(async {
         let endpoint = rig::endpoint(rig::with_window(100_000));
-        let client =
-            Client::new(endpoint.connect(rig.server.address(), "localhost").unwrap().await.unwrap()).await;
+        let client = Client::new(rig.connect_from(&endpoint).await).await;
         let mut stream = client.request("GET", "/bytes/100000000", &[]).await.unwrap();
         stream.recv_response().await.unwrap();
         stream

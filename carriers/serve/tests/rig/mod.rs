@@ -80,7 +80,10 @@ impl Rig {
 
     /// A connection by QUIC.
     pub async fn connect(&self) -> noq::Connection {
-        let endpoint = endpoint(TransportConfig::default());
+        self.connect_from(&endpoint(TransportConfig::default())).await
+    }
+
+    pub async fn connect_from(&self, endpoint: &Endpoint) -> noq::Connection {
         endpoint.connect(self.server.address(), "localhost").unwrap().await.unwrap()
     }
 

@@ -143,7 +143,12 @@ def _tradeoff(title: str, table: Any, ax: Axes | None) -> Axes:
     ]
     for number, (label, x, y, dx, dy) in enumerate(zip(table["cc"], *columns, strict=True)):
         colour = _COLOURS[number % len(_COLOURS)]
-        ax.errorbar(x, y, xerr=dx, yerr=dy, fmt="o", color=colour, label=label, capsize=2)
+        ax.plot(x, y, "o", color=colour, label=label)
+        if not math.isnan(dx + dy):
+            ax.errorbar(x, y, xerr=dx, yerr=dy, color=colour, capsize=2)
+    # Room above and to the right, so that no point lies on the frame.
+    ax.margins(0.1)
+    ax.autoscale_view()
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
     _legend(ax, 2)

@@ -58,7 +58,7 @@ class Cell:
     preset: str | None = None
     """Settings to start from: "lte", "nr" or one that `ranpace list cells` shows."""
     scheduler: Any = None
-    """The scheduler: "pf", "rr" or a table such as {"kind": "pf", "memory": "100ms"}."""
+    """The scheduler: "pf", "rr", "max-ci", or a table such as {"kind": "pf", "window": 99}."""
     more: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Other keys."""
 

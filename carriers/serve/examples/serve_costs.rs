@@ -2,8 +2,8 @@
 //! memory of a connection, time of a hint.
 //!
 //! ```sh
-//! cargo build --release --package ranpace-serve --example costs
-//! sudo unshare --net sh -c 'ip link set lo up; target/release/examples/costs'
+//! cargo build --release --package ranpace-serve --example serve_costs
+//! sudo unshare --net sh -c 'ip link set lo up; target/release/examples/serve_costs'
 //! ```
 #![allow(
     clippy::unwrap_used,
