@@ -26,7 +26,13 @@ def score(weights: np.ndarray, seeds: list[int]) -> float:
     total, steps = 0.0, 0
     for seed in seeds:
         env = ranpace.gym.LinkEnv(
-            rate=(5e6, 50e6), rtt_s=(0.02, 0.08), buffer_bdp=(0.5, 4.0), cross=[None, None, "cubic"], step="rtt", episode_s=6.0
+            rate=(5e6, 50e6),
+            rtt_s=(0.02, 0.08),
+            buffer_bdp=(0.5, 4.0),
+            cross=[None, None, "cubic"],
+            step="rtt",
+            episode_s=6.0,
+            reward="aurora",
         )
         observation, _ = env.reset(seed=seed)
         ended = False

@@ -19,7 +19,7 @@ use crate::table::Table;
 /// What several runs have in common.
 enum Source {
     /// A run of its own.
-    Own(RunResult),
+    Own(Box<RunResult>),
     /// A run of a comparison: the algorithm's place and the seed's.
     Compared(Arc<Compared>, usize, usize),
     /// A run of a sweep.
@@ -63,7 +63,12 @@ impl Run {
     /// A run of its own.
     pub fn new(origin: Origin, result: RunResult) -> Self {
         let label = origin.scenario.clone();
-        Self { origin: Arc::new(origin), label, source: Source::Own(result), frames: OnceLock::new() }
+        Self {
+            origin: Arc::new(origin),
+            label,
+            source: Source::Own(Box::new(result)),
+            frames: OnceLock::new(),
+        }
     }
 
     /// A run of a sweep.
@@ -79,7 +84,7 @@ impl Run {
     /// Its results.
     pub fn result(&self) -> PyResult<&RunResult> {
         match &self.source {
-            Source::Own(result) => Some(result),
+            Source::Own(result) => Some(result.as_ref()),
             Source::Compared(compared, algorithm, seed) => {
                 compared.runs.get(*algorithm).and_then(|(_, runs)| runs.get(*seed))
             }
@@ -177,7 +182,7 @@ impl Run {
     }
 
     #[getter]
-    fn scenario(&self) -> &str {
+    fn scenario_text(&self) -> &str {
         &self.origin.scenario_text
     }
 

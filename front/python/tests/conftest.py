@@ -41,4 +41,7 @@ def command(*arguments: str, cwd: Path) -> None:
         pytest.skip(f"needs the command {program}")
     # What `ranpace sweep --dask` calls is the Python of these tests.
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    subprocess.run([program, *arguments], cwd=cwd, check=True, capture_output=True, env={**os.environ, "PATH": path})
+    done = subprocess.run(
+        [program, *arguments], cwd=cwd, capture_output=True, text=True, env={**os.environ, "PATH": path}
+    )
+    assert done.returncode == 0, done.stderr

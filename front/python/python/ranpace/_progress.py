@@ -25,7 +25,7 @@ def shower(what: str) -> Iterator[Callable[[float], None] | None]:
     if not _in_notebook():
         yield None
         return
-    from IPython.display import HTML, display
+    from IPython import display as page
 
     since = time.monotonic()
     bar = None
@@ -34,14 +34,14 @@ def shower(what: str) -> Iterator[Callable[[float], None] | None]:
         nonlocal bar
         if time.monotonic() - since < _PATIENCE_S:
             return
-        page = HTML(f"<progress value='{part:.3f}' max='1'></progress> {what}, {part:.0%}")
+        shown = page.HTML(f"<progress value='{part:.3f}' max='1'></progress> {what}, {part:.0%}")
         if bar is None:
-            bar = display(page, display_id=True)
+            bar = page.display(shown, display_id=True)
         else:
-            bar.update(page)
+            bar.update(shown)
 
     try:
         yield show
     finally:
         if bar is not None:
-            bar.update(HTML(""))
+            bar.update(page.HTML(""))

@@ -35,7 +35,8 @@ def _file_system(out: str) -> tuple[Any, str]:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         raise ImportError(f"a sweep by an executor needs fsspec and pyarrow ({error}): pip install 'ranpace[dask]'") from None
-    return fsspec.core.url_to_fs(out)
+    files, folder = fsspec.core.url_to_fs(out)
+    return files, str(folder)
 
 
 def _part(folder: str, number: int) -> str:
@@ -146,7 +147,7 @@ def play(
     # One seed of every combination is checked here, so that a mistake is raised before anything is sent.
     checked = _ranpace.sweep_plan(text, file, vary=vary, seeds=1, skip=0, traces=traces)
     runs = len(checked) * seeds
-    plan = {
+    plan: dict[str, Any] = {
         "version": _ranpace.__version__,
         "file": file,
         "scenario": text,
@@ -154,12 +155,15 @@ def play(
         "seeds": seeds,
         "runs": runs,
         "batch": batch or max(1, round(NETWORK_TIME_S / checked.duration_s)),
-        "traces": None if traces is None else os.fspath(traces),
+        "traces": None if traces is None else os.path.abspath(traces),
     }
+    if "://" not in out:
+        # Workers have another working directory.
+        out = os.path.abspath(out)
     files, folder = _file_system(out)
     files.makedirs(folder, exist_ok=True)
     _begin(files, folder, plan)
-    batches = -(-runs // int(plan["batch"]))
+    batches = -(-runs // plan["batch"])
     there = {os.path.basename(path) for path in files.glob(f"{folder}/part-*.parquet")}
     missing = (number for number in range(batches) if os.path.basename(_part("", number)) not in there)
     _play_all(client, out, missing)

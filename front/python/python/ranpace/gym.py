@@ -35,10 +35,11 @@ and `queue`, the base station's RLC queue in megabytes; -1 before any was report
 | name | per step | source |
 |---|---|---|
 | "aurora" | 10 throughput (in 1,000 packets/s) - 1,000 latency (s) - 2,000 loss | Jay et al., ICML 2019, section 3.1 |
-| "vivace" | x^0.9 - 900 x max(gradient, 0) - 11.35 x loss, x in Mbit/s | Dong et al., NSDI 2018, equation 1 |
+| "vivace" | x (x^-0.1 - 900 max(gradient, 0) - 11.35 loss), x the throughput in Mbit/s | Dong et al., NSDI 2018, equation 1 |
 | "power" | (throughput - 5 loss rate) over its largest, over mean RTT over smallest | as Orca's, Abbasloo et al., SIGCOMM 2020, section 4 |
 
-Aurora's throughput is in packets per second in the paper; the scale is ours. The factor of Orca's loss is 5 as in its code.
+Throughput and RTT of "power" are compared with those of the episode, so an agent that sends little is not told what it misses; the other
+two reward throughput as such. Aurora's throughput is in packets per second in the paper; the scale is ours. The factor of Orca's loss is 5 as in its code.
 
 **Randomisation**: `rate`, `rtt` and `buffer_bdp` may be pairs (low, high) from which each episode draws (`rate` and `buffer_bdp`
 log-uniformly); `trace`, `cell` and `cross` may be lists. `Cell-v0` draws the place of its user, which walks, and how many others there
@@ -136,7 +137,7 @@ class _FlowEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             raise ValueError(f"action: expected a number from -1 to 1, found {change}")
         window = min(max(self._window * 2.0**change, MIN_WINDOW), MAX_WINDOW)
         pacing = 1.2 * window * PACKET_BITS / self._srtt if self._paces else None
-        length = self._srtt if self._step == "rtt" else self._step
+        length = self._srtt if isinstance(self._step, str) else self._step
         seen, ended = self._link.step(window, pacing, length)
         observation = self._observe(seen)
         return observation, self._reward(self, seen), False, ended, _info(seen)
@@ -346,5 +347,5 @@ def _chosen(draw: np.random.Generator, choice: Choice) -> str | None:
     return choice[int(draw.integers(len(choice)))]
 
 
-gymnasium.register("ranpace/Link-v0", entry_point=LinkEnv)
-gymnasium.register("ranpace/Cell-v0", entry_point=CellEnv)
+gymnasium.register("ranpace/Link-v0", entry_point="ranpace.gym:LinkEnv")
+gymnasium.register("ranpace/Cell-v0", entry_point="ranpace.gym:CellEnv")

@@ -46,7 +46,7 @@ def _name(algorithm: str | type) -> str:
 def _names(cc: Algorithms) -> list[str]:
     if isinstance(cc, str):
         return [name.strip() for name in cc.split(",")]
-    if inspect.isclass(cc):
+    if isinstance(cc, type):
         return [_name(cc)]
     return [_name(algorithm) for algorithm in cc]
 

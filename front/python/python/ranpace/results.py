@@ -51,7 +51,7 @@ class Run:
     @property
     def scenario(self) -> str:
         """The scenario's text, as it was played."""
-        return self._inner.scenario
+        return self._inner.scenario_text
 
     @property
     def key(self) -> str:

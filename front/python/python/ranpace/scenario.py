@@ -136,7 +136,12 @@ class Scenario:
     def to_dict(self) -> dict[str, Any]:
         """The scenario as a dictionary with the keys of the file."""
         top = _keys(self, skip=("links", "cells", "users", "flows"))
-        lists = {"link": self.links, "cell": self.cells, "user": self.users, "flow": self.flows}
+        lists: dict[str, list[Any]] = {
+            "link": [*self.links],
+            "cell": [*self.cells],
+            "user": [*self.users],
+            "flow": [*self.flows],
+        }
         return top | {key: [_keys(entry) for entry in entries] for key, entries in lists.items() if entries}
 
     def to_toml(self) -> str:
