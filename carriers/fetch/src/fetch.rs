@@ -65,6 +65,23 @@ impl Body {
     }
 }
 
+/// Checks what can be checked before a server is asked: certificates that are believed, and names of controls. The kernel's are
+/// only known to it.
+///
+/// # Errors
+///
+/// If [`fetch()`] would fail with these options whatever the server does.
+pub fn check(options: &Options) -> Result<(), FetchError> {
+    match options.http {
+        Http::One => drop(options.trust.client(b"http/1.1")?),
+        Http::Three => {
+            http3::config(options)?;
+            options.reports.as_ref().map(Meter::new).transpose()?;
+        }
+    }
+    Ok(())
+}
+
 /// Downloads `target`. `progress` is told how many more bytes have come.
 ///
 /// # Errors

@@ -159,7 +159,8 @@ fn endpoint(to: SocketAddr, meter: Option<&Meter>) -> std::io::Result<Endpoint> 
     Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, socket, Arc::new(TokioRuntime))
 }
 
-fn config(options: &Options) -> Result<ClientConfig, FetchError> {
+/// QUIC and TLS as the options want them.
+pub(crate) fn config(options: &Options) -> Result<ClientConfig, FetchError> {
     let tls = options.trust.client(b"h3")?;
     let tls = QuicClientConfig::try_from(tls).map_err(|error| FetchError::Options(error.to_string()))?;
     let window = VarInt::from_u64(options.window).unwrap_or(VarInt::MAX);

@@ -23,7 +23,7 @@ pub mod target;
 pub mod trust;
 
 pub use error::FetchError;
-pub use fetch::{Measured, fetch};
+pub use fetch::{Measured, check, fetch};
 pub use meters::Meters;
 pub use options::{Http, Options};
 pub use rate::Rates;

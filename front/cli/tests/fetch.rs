@@ -177,6 +177,9 @@ fn what_cannot_be_done_is_told_before_anything_is_asked() {
         (vec![https, "--pin", "abc"], 2, "64 hexadecimal digits"),
         (vec!["127.0.0.1:9/file"], 2, "expected a URL such as https://"),
         (vec![https, "--reports", "cdbe2"], 2, "nearest: cdbe"),
+        (vec![https, "--reports", "cubic"], 2, "the receiver of cubic reports nothing; those of"),
+        (vec![https, "--cc", "cubik"], 2, "nearest: cubic"),
+        (vec![https, "--ca", "/nowhere/ca.pem"], 2, "cannot read certificates from /nowhere/ca.pem"),
         (vec!["http://127.0.0.1:9/"], 1, "no connection to 127.0.0.1:9"),
     ] {
         let output = ranpace(&arguments).output().unwrap();

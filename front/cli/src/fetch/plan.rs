@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ranpace_fetch::target::Target;
 use ranpace_fetch::trust::Trust;
-use ranpace_fetch::{Http, Measured, Meters, Options, fetch};
+use ranpace_fetch::{Http, Measured, Meters, Options, check, fetch};
 use ranpace_lab::Progress;
 use tokio::task::JoinSet;
 use tokio::time::interval;
@@ -106,6 +106,7 @@ impl Plan {
                 folder: asked.save.clone(),
                 meters: meters.clone(),
             };
+            check(&options).map_err(Failure::asked)?;
             let label = asked.label.get(place).cloned().unwrap_or_else(|| {
                 let version = if http == Http::Three { "HTTP/3" } else { "HTTP/1.1" };
                 format!("{target} ({version})")
