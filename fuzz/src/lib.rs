@@ -871,7 +871,7 @@ pub fn receiver_report(data: &[u8]) {
         now += Span::from_millis(length.into());
         let Ok(report) = NumberedReport::parse(frame) else { continue };
         assert!(frame.len() <= MOST_BYTES);
-        if report.sent_at < Time::MAX {
+        if report.made_at < Time::MAX {
             assert_eq!(report.encode(), frame);
         }
         if freshness.check(now, &report).is_err() {

@@ -3,7 +3,7 @@
 //! Each download has a connection of its own, so that handshake, first byte and end are times of the same thing every time. Over
 //! QUIC the receiver's half of a client-driven control may measure and report ([`ranpace_noq::reports`]).
 //!
-//! * [`fetch`]: one download; [`Options`] says how, [`Measured`] is what came out.
+//! * [`fetch()`]: one download; [`Options`] says how, [`Measured`] is what came out.
 //! * [`target`]: URLs; [`trust`]: which certificates are believed; [`answer`]: what a server's answer promises.
 //! * [`output`]: where the content goes. A file has its name only when it is whole.
 #![forbid(unsafe_code)]

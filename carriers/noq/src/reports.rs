@@ -13,7 +13,7 @@
 //! implementation; a transport parameter needs a change of the QUIC library, and a first DATAGRAM frame can be lost. One such
 //! request is enough for a connection; reports then leave until it ends.
 //!
-//! At the receiver of the data: [`Meter`]. At the sender: [`accepts`] and [`listen`].
+//! At the receiver of the data: [`Meter`]. At the sender: [`accepts`] and [`listen()`].
 //!
 //! Reports leave at a change, at most every [`INTERVAL`], and unchanged ones every [`REPEAT`] while data arrive, since a frame may
 //! be lost and the controls take silence for a fault.
@@ -87,7 +87,7 @@ pub fn reporting() -> impl Iterator<Item = &'static str> {
 }
 
 /// Checks the offer of a request (the value of [`HEADER`]): whether a connection with one of these controls can use what its
-/// client measures. Then answer with [`ACCEPTED`], and [`listen`].
+/// client measures. Then answer with [`ACCEPTED`], and [`listen()`].
 ///
 /// # Errors
 ///

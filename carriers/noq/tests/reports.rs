@@ -118,7 +118,7 @@ async fn malformed_and_old_frames_are_refused_and_later_reports_heard() {
     let rig = Rig::new(&meter, controls.clone()).await;
     let numbered = |number| NumberedReport {
         number,
-        sent_at: ranpace_units::Time::from_secs(1),
+        made_at: ranpace_units::Time::from_secs(1),
         report: bw_report::Format::ThesisV2.encode(ranpace_units::Rate::from_mbit_per_s(20)),
     };
     let frames =

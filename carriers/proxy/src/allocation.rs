@@ -9,6 +9,7 @@ use ranpace_proxy_options::{TcpInfo, set_window_clamp};
 use ranpace_units::{Bytes, Span, Time};
 
 use crate::error::ProxyError;
+use crate::legs;
 use crate::proxy::{Proxy, TICK, now};
 
 /// Ticks take at most this part of the time: they come later when there is much to read. Ours.
@@ -81,17 +82,21 @@ impl Proxy {
         counted.clamp_due |= server.receive_threshold > counted.clamp.max(LEAST_CLAMP);
         let changes = now < counted.changed_at + REST;
         let server_rtt = counted.server_rtt;
+        // The kernel tells a smoothed RTT, and the smallest one of all samples.
+        let least = counted.user_min_rtt.min(user.min_rtt);
+        let user_rtt = if least < counted.user_min_rtt { least } else { user.rtt };
+        counted.user_min_rtt = least;
         self.rapid.on_wan_data(now, flow, Bytes::new(came));
         if asked && server.rtt > 0 {
             self.rapid.on_wan_rtt(now, flow, server_rtt);
         }
         if taken > 0 {
             self.rapid.on_ran_acked(flow, Bytes::new(taken));
-            self.rapid.on_ran_rtt(now, flow, Span::from_micros(user.rtt.max(1).into()));
+            self.rapid.on_ran_rtt(now, flow, Span::from_micros(user_rtt.max(1).into()));
         }
         self.rapid.on_backlog(now, flow, Bytes::new(backlog));
         self.uploads.on_waiting(user_number, Bytes::new(before), Bytes::new(uploaded));
-        self.set_user_window(place, user.receive_threshold);
+        self.set_user_window(place, user.receive_threshold, stuck_up > 0 || server.unsent > 0);
         let is_over = backlog == 0 && uploaded == 0 && user.unacked == 0 && came == 0 && taken == 0 && !asked;
         if is_over {
             return;
@@ -104,12 +109,27 @@ impl Proxy {
         }
     }
 
-    /// Limits the window towards the user, which is `advertised` now, where the socket's buffer would allow more.
-    fn set_user_window(&mut self, place: usize, advertised: u32) {
+    /// Limits the window towards the user, which is `advertised` now, where the socket's buffer would allow more; `stalls`: the server
+    /// has not taken all that was read from the user.
+    fn set_user_window(&mut self, place: usize, advertised: u32, stalls: bool) {
         let Some(relay) = self.relays.get_mut(place) else { return };
         let counted = &mut relay.counted;
         let (own, mss) = (Bytes::new(counted.uploaded), Bytes::new(counted.mss.into()));
         let window = self.uploads.window(relay.user_number, own, mss).get();
+        // A shut buffer drops what is on its way: not for a single server that is slower than its user.
+        let holds = stalls && window == 0 && self.uploads.is_half_full(relay.user_number);
+        if std::mem::replace(&mut relay.holds_upload, holds) != holds {
+            // A clamp leaves a window of a kilobyte, again and again; a receive buffer that is full leaves none.
+            let limited = match holds {
+                true => legs::shut(&relay.user.socket),
+                false => legs::limit(&relay.user.socket, &self.buffers),
+            };
+            self.metrics.refused.inc_by(u64::from(limited.is_err()));
+            if !holds && !relay.queued {
+                relay.queued = true;
+                self.queue.push(place);
+            }
+        }
         let is_limit = window < self.buffers.receive as u64;
         let clamp = if is_limit { window as u32 } else { u32::MAX }; // a receive buffer has at most 512 MiB
         // The kernel replaces clamps; and what nobody has been allowed yet needs none.

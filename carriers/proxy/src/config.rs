@@ -173,9 +173,11 @@ pub struct User {
 #[serde(deny_unknown_fields, default)]
 pub struct Rapid {
     /// Sets the defaults of the others.
-    pub profile: ProfileName,
+    #[serde(deserialize_with = "word")]
+    pub profile: Option<Profile>,
     /// Estimate of the capacity that a user can expect.
-    pub estimator: Option<EstimatorName>,
+    #[serde(deserialize_with = "word")]
+    pub estimator: Option<Estimator>,
     /// Part of the estimated rate that is shared out.
     pub efficiency: Option<f64>,
     /// A flow below this part of the expected rate is slow.
@@ -185,13 +187,15 @@ pub struct Rapid {
     /// Whether what reaches users past the proxy, such as UDP and QUIC, is subtracted from the capacity that is shared out.
     pub account_udp: Option<bool>,
     /// The RTTs that windows are for.
-    pub window: Option<WindowName>,
+    #[serde(deserialize_with = "word")]
+    pub window: Option<WindowRule>,
     /// What a server has in flight and waiting, relative to its window.
     pub headroom: Option<f64>,
     /// Segments on top of that.
     pub spare: Option<u32>,
     /// How what slow flows leave to others is counted.
-    pub accounting: Option<AccountingName>,
+    #[serde(deserialize_with = "word")]
+    pub accounting: Option<Accounting>,
     /// Weight of the previous value in the mean of arrival rates.
     pub alpha: Option<f64>,
     /// Least window towards a server, in segments.
@@ -199,84 +203,17 @@ pub struct Rapid {
     /// Least window towards a user, in segments.
     pub ran_floor: Option<u32>,
     /// How late packets may come at the end of a period.
-    #[serde(deserialize_with = "slack")]
+    #[serde(deserialize_with = "word")]
     pub slack: Option<Slack>,
     /// Definition of the smallest RTT towards users.
-    pub ran_rttmin: Option<RanRttMinName>,
+    #[serde(deserialize_with = "word")]
+    pub ran_rttmin: Option<RanRttMin>,
     /// What is added to that RTT.
-    #[serde(deserialize_with = "allowance")]
+    #[serde(deserialize_with = "word")]
     pub sr_allowance: Option<RttMargin>,
     /// What is shared out while reports are late.
-    pub hold: Option<HoldName>,
-}
-
-/// Names of [`WindowRule`].
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WindowName {
-    /// [`WindowRule::Wired`].
-    Wired,
-    /// [`WindowRule::Whole`].
-    Whole,
-    /// [`WindowRule::Module`].
-    Module,
-}
-
-/// Names of [`Accounting`].
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AccountingName {
-    /// [`Accounting::Rate`].
-    Rate,
-    /// [`Accounting::ShareBytes`].
-    ShareBytes,
-    /// [`Accounting::Literal`].
-    Literal,
-}
-
-/// Names of [`RanRttMin`].
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RanRttMinName {
-    /// [`RanRttMin::Smoothed`].
-    Smoothed,
-    /// [`RanRttMin::Bounded`].
-    Bounded,
-    /// [`RanRttMin::Plain`].
-    Plain,
-}
-
-/// Names of [`LateCapacity`].
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HoldName {
-    /// [`LateCapacity::Least`].
-    Least,
-    /// [`LateCapacity::Mean`].
-    Mean,
-}
-
-/// Names of [`Profile`].
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProfileName {
-    /// For use.
-    #[default]
-    Field,
-    /// As published.
-    Thesis,
-}
-
-/// Names of [`Estimator`].
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EstimatorName {
-    /// [`Estimator::AllocPlusUnused`].
-    AllocPlusUnused,
-    /// [`Estimator::FairShare`].
-    FairShare,
-    /// [`Estimator::Larger`].
-    Larger,
+    #[serde(deserialize_with = "word")]
+    pub hold: Option<LateCapacity>,
 }
 
 /// The sender towards users.
@@ -394,46 +331,24 @@ impl Config {
             sr_allowance,
             hold,
         } = &self.rapid;
-        let of = Settings::of(match profile {
-            ProfileName::Field => Profile::Field,
-            ProfileName::Thesis => Profile::Thesis,
-        });
+        let of = profile.map_or(Settings::FIELD, Settings::of);
         Settings {
-            estimator: estimator.map_or(of.estimator, |name| match name {
-                EstimatorName::AllocPlusUnused => Estimator::AllocPlusUnused,
-                EstimatorName::FairShare => Estimator::FairShare,
-                EstimatorName::Larger => Estimator::Larger,
-            }),
+            estimator: estimator.unwrap_or(of.estimator),
             efficiency: efficiency.unwrap_or(of.efficiency),
             theta: theta.unwrap_or(of.theta),
             guard: guard.unwrap_or(of.guard),
             account_udp: account_udp.unwrap_or(of.account_udp),
-            window: window.map_or(of.window, |name| match name {
-                WindowName::Wired => WindowRule::Wired,
-                WindowName::Whole => WindowRule::Whole,
-                WindowName::Module => WindowRule::Module,
-            }),
+            window: window.unwrap_or(of.window),
             headroom: headroom.unwrap_or(of.headroom),
             spare: spare.unwrap_or(of.spare),
-            accounting: accounting.map_or(of.accounting, |name| match name {
-                AccountingName::Rate => Accounting::Rate,
-                AccountingName::ShareBytes => Accounting::ShareBytes,
-                AccountingName::Literal => Accounting::Literal,
-            }),
+            accounting: accounting.unwrap_or(of.accounting),
             alpha: alpha.unwrap_or(of.alpha),
             floor: floor.unwrap_or(of.floor),
             ran_floor: ran_floor.unwrap_or(of.ran_floor),
             slack: slack.unwrap_or(of.slack),
-            ran_rttmin: ran_rttmin.map_or(of.ran_rttmin, |name| match name {
-                RanRttMinName::Smoothed => RanRttMin::Smoothed,
-                RanRttMinName::Bounded => RanRttMin::Bounded,
-                RanRttMinName::Plain => RanRttMin::Plain,
-            }),
+            ran_rttmin: ran_rttmin.unwrap_or(of.ran_rttmin),
             sr_allowance: sr_allowance.unwrap_or(of.sr_allowance),
-            hold: hold.map_or(of.hold, |name| match name {
-                HoldName::Least => LateCapacity::Least,
-                HoldName::Mean => LateCapacity::Mean,
-            }),
+            hold: hold.unwrap_or(of.hold),
             period: self.feed.as_ref().map_or(of.period, |feed| feed.period),
             caps: rapid::Caps {
                 flow: of.caps.flow.max(OPEN_BUFFER.min(self.limits.flow_buffer)),
@@ -553,31 +468,13 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
     )
 }
 
-fn slack<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Slack>, D::Error> {
-    let of = |word_or: WordOr| word_or.0.map_or(Slack::HalfRtt, Slack::Fixed);
-    word_or(deserializer, "half_rtt", "a time, such as \"1.5ms\", or \"half_rtt\"")
-        .map(|found| Some(of(found)))
-}
-
-fn allowance<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RttMargin>, D::Error> {
-    let of = |word_or: WordOr| word_or.0.map_or(RttMargin::Technology, RttMargin::Fixed);
-    word_or(deserializer, "technology", "a time, such as \"16ms\", or \"technology\"")
-        .map(|found| Some(of(found)))
-}
-
-/// A time; `None` for the word that may stand in its place.
-struct WordOr(Option<Span>);
-
-fn word_or<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    word: &str,
-    expected: &'static str,
-) -> Result<WordOr, D::Error> {
-    let text: String = ranpace_config::parsed(deserializer, expected)?;
-    match text == word {
-        true => Ok(WordOr(None)),
-        false => text.parse().map(|time| WordOr(Some(time))).map_err(serde::de::Error::custom),
-    }
+/// A setting that has words.
+fn word<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: fmt::Display>,
+{
+    ranpace_config::parsed(deserializer, "a word in quotes").map(Some)
 }
 
 fn eight_ms() -> Span {

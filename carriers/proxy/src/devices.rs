@@ -1,7 +1,6 @@
 //! The two devices of an exact handshake: `NAME-in` gives the proxy the SYNs of new connections and takes those for its listener;
 //! `NAME-out` takes those that pass. The kernel removes both with the last process that has them.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use tun_rs::DeviceBuilder;
 
 use crate::error::ProxyError;
 use crate::rules;
+use crate::system;
 
 /// Largest packet; a SYN is much smaller.
 const MTU: u16 = 1500;
@@ -21,14 +21,7 @@ const STARTING: Duration = Duration::from_secs(3);
 pub struct Devices {
     listening: OwnedFd,
     passing: OwnedFd,
-    /// The system looked sockets up early before this was created: see [`EARLY`].
-    looked_up_early: bool,
 }
-
-/// Whether the kernel looks for the socket of a packet before it looks for its route. It does not forward a packet whose socket it has
-/// found, so it would drop the SYN of a client that uses a port again while the proxy's socket towards it remembers the last
-/// connection (TIME-WAIT), instead of giving the SYN to the device.
-const EARLY: &str = "net/ipv4/tcp_early_demux";
 
 impl Devices {
     /// Creates both in this network namespace.
@@ -39,29 +32,12 @@ impl Devices {
     pub fn create(name: &str) -> Result<Self, ProxyError> {
         let listening = device(name, &rules::device_in(name))?;
         let passing = device(name, &rules::device_out(name))?;
-        let early = fs::read_to_string(format!("/proc/sys/{EARLY}"));
-        let early = early.map_err(ProxyError::system("read net.ipv4.tcp_early_demux"))?;
-        set(EARLY, "0")?;
-        Ok(Self { listening, passing, looked_up_early: early.trim() != "0" })
+        Ok(Self { listening, passing })
     }
 
     /// Both as another process has handed them over.
-    pub fn of([listening, passing]: [OwnedFd; 2], looked_up_early: bool) -> Self {
-        Self { listening, passing, looked_up_early }
-    }
-
-    /// Whether the system looked sockets up early before.
-    pub fn looked_up_early(&self) -> bool {
-        self.looked_up_early
-    }
-
-    /// The system does again what it did before.
-    ///
-    /// # Errors
-    ///
-    /// The system refuses it.
-    pub fn restore(&self) -> Result<(), ProxyError> {
-        if self.looked_up_early { set(EARLY, "1") } else { Ok(()) }
+    pub fn of([listening, passing]: [OwnedFd; 2]) -> Self {
+        Self { listening, passing }
     }
 
     /// Reads a held packet and returns its length; `None` if nothing waits.
@@ -117,8 +93,8 @@ fn device(name: &str, device: &str) -> Result<OwnedFd, ProxyError> {
         },
     })?;
     // Clients' addresses are not reached by this device. It has no addresses of its own, and announces none.
-    set(&format!("net/ipv4/conf/{device}/rp_filter"), "0")?;
-    set(&format!("net/ipv6/conf/{device}/addr_gen_mode"), "1")?;
+    system::set(&format!("net.ipv4.conf.{device}.rp_filter"), "0")?;
+    system::set(&format!("net.ipv6.conf.{device}.addr_gen_mode"), "1")?;
     tun.set_nonblocking(true).map_err(ProxyError::system(format!("open the device {device}")))?;
     rules::ip(&format!("link set dev {device} up"))?;
     let until = Instant::now() + STARTING;
@@ -127,12 +103,4 @@ fn device(name: &str, device: &str) -> Result<OwnedFd, ProxyError> {
         std::thread::sleep(Duration::from_millis(20));
     }
     tun.as_fd().try_clone_to_owned().map_err(ProxyError::system(format!("open the device {device}")))
-}
-
-fn set(key: &str, value: &str) -> Result<(), ProxyError> {
-    match fs::write(format!("/proc/sys/{key}"), value) {
-        // A kernel without IPv6.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && key.starts_with("net/ipv6") => Ok(()),
-        done => done.map_err(ProxyError::system(format!("set {}={value}", key.replace('/', ".")))),
-    }
 }

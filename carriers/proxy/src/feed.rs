@@ -24,6 +24,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Interval at which the addresses of users are read. Ours.
 const ADDRESSES: Duration = Duration::from_secs(1);
 
+/// Part of the period for which the thread sleeps after a report: timers are late, and a report may be early. Ours.
+const PAUSE: (u32, u32) = (3, 4);
+
 /// What the feed says.
 #[derive(Debug)]
 pub enum News {
@@ -67,6 +70,7 @@ impl FeedThread {
         let stop = Arc::new(AtomicBool::new(false));
         let mut pass = Pass {
             reader,
+            period: Duration::from_nanos(feed.period.as_nanos()),
             users,
             wake,
             sender,
@@ -92,6 +96,8 @@ impl Drop for FeedThread {
 
 struct Pass {
     reader: HintReader,
+    /// Interval of reports. A shared table has a new one in each slot.
+    period: Duration,
     users: Wanted,
     wake: OwnedFd,
     sender: SyncSender<News>,
@@ -106,7 +112,11 @@ impl Pass {
         let mut look_at = Instant::now();
         while !self.stop.load(Ordering::Relaxed) {
             match self.reader.wait(LOOK) {
-                Ok(true) => self.pass_hints(),
+                Ok(true) => {
+                    self.pass_hints();
+                    // What comes each period has not come yet; of what comes more often, the next one of use is as far away.
+                    std::thread::sleep((self.period * PAUSE.0 / PAUSE.1).min(LOOK));
+                }
                 Ok(false) => {}
                 Err(error) => {
                     self.tell(News::Trouble(error.to_string()));

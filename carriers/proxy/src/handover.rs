@@ -29,7 +29,7 @@ use crate::handshakes::{Handshake, State};
 use crate::syn::Ends;
 
 /// Form of the messages: processes of other versions may have another one.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 /// Longest wait for the other process, which has nothing else to do. Ours.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest message, and most descriptors of one.
@@ -42,16 +42,7 @@ const PASSING_AT_ONCE: usize = 256;
 #[derive(Debug, Serialize, Deserialize)]
 enum Message {
     /// The proxy; with two devices if it holds SYNs, and its listeners.
-    Proxy {
-        form: u32,
-        name: String,
-        number: u32,
-        port: u16,
-        handshake: config::Handshake,
-        rules: String,
-        /// The system looked sockets up early before there was a proxy.
-        early: bool,
-    },
+    Proxy { form: u32, name: String, number: u32, port: u16, handshake: config::Handshake, rules: String },
     /// Connections whose SYNs pass, and until when.
     Passing(Vec<(Ends, u64)>),
     /// A connection whose SYN is held or was released; with the leg of the server.
@@ -137,7 +128,7 @@ impl Inheritance {
 
     fn receive(stream: OwnedFd, config: &Config) -> Result<Self, ProxyError> {
         let (first, descriptors) = receive(&stream)?;
-        let Message::Proxy { form: FORM, name, number, port, handshake, rules, early } = first else {
+        let Message::Proxy { form: FORM, name, number, port, handshake, rules } = first else {
             return Err(broken(
                 "it is of another version: use `ranpace proxy drain --wait`, and start this one then",
             ));
@@ -155,7 +146,7 @@ impl Inheritance {
             config::Handshake::AcceptFirst => None,
         };
         let mut inheritance = Self {
-            devices: devices.map(|(listening, passing)| Devices::of([listening, passing], early)),
+            devices: devices.map(|(listening, passing)| Devices::of([listening, passing])),
             listeners: descriptors.map(Socket::from).collect(),
             rules,
             handshakes: Vec::new(),
@@ -239,7 +230,6 @@ impl Estate<'_> {
             port: *port,
             handshake: *handshake,
             rules,
-            early: self.devices.is_some_and(Devices::looked_up_early),
         };
         let devices = self.devices.map(Devices::descriptors);
         let devices = devices.into_iter().flat_map(|(listening, passing)| [listening, passing]);

@@ -126,6 +126,15 @@ pub fn limit(socket: &impl AsFd, buffers: &Buffers) -> io::Result<()> {
     Ok(setsockopt(socket, sockopt::RcvBufForce, &(buffers.receive / 2))?)
 }
 
+/// Lets a socket receive no more than it has, until [`limit`].
+///
+/// # Errors
+///
+/// The system refuses it.
+pub fn shut(socket: &impl AsFd) -> io::Result<()> {
+    Ok(setsockopt(socket, sockopt::RcvBufForce, &0)?)
+}
+
 /// The next accepted connection, with its ends; `None` if none waits.
 pub fn accept(listener: impl AsFd) -> io::Result<Option<(OwnedFd, Ends)>> {
     loop {

@@ -286,6 +286,7 @@ impl Proxy {
             server_acked: info.bytes_acked,
             user_acked: 0,
             server_rtt: rtt,
+            user_min_rtt: u32::MAX,
             backlog: 0,
             uploaded: 0,
             changed_at: now,

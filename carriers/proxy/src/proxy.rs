@@ -157,7 +157,7 @@ pub struct Proxy {
     /// Most connections.
     pub(crate) most: usize,
     /// Connections that go on at once.
-    queue: Vec<usize>,
+    pub(crate) queue: Vec<usize>,
     /// Connections whose counters are read at the next tick.
     pub(crate) moved: Vec<usize>,
     /// Connections whose counters have not changed for a while: they are read at `rest_until`.
@@ -296,9 +296,7 @@ impl Proxy {
 
     /// Goes on with what another process has handed over.
     fn inherit(&mut self, now: Time, inheritance: Inheritance) -> Result<(), ProxyError> {
-        if inheritance.rules != self.rules.table() {
-            self.rules.replace()?;
-        }
+        self.rules.take_over(&inheritance.rules)?;
         inheritance.accept()?;
         self.inherited_until = now + INHERITED;
         self.handshakes.extend_passing(inheritance.passing);
@@ -693,7 +691,7 @@ impl Drop for Proxy {
         // While there are rules, new connections pass, because nobody listens any more.
         let ended = self.alive.end();
         self.listeners.clear();
-        let removed = self.rules.remove().and(self.devices.as_ref().map_or(Ok(()), Devices::restore));
+        let removed = self.rules.remove();
         if let Err(error) = ended.map_err(ProxyError::system("let new connections pass")).and(removed) {
             tracing::error!(%error, "rules of the proxy are left; `ranpace proxy --clean` removes them");
         }

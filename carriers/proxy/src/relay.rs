@@ -82,6 +82,8 @@ pub struct Counted {
     pub user_acked: u64,
     /// Smoothed RTT to the server.
     pub server_rtt: Span,
+    /// Smallest RTT to the user of which the allocator knows, in microseconds.
+    pub user_min_rtt: u32,
     /// Payload for the user that waits in the proxy, and payload for the server.
     pub backlog: u64,
     /// See `backlog`.
@@ -127,6 +129,9 @@ pub struct Relay {
     pub resting: bool,
     /// It goes on at once.
     pub queued: bool,
+    /// Half of what may wait of the user's uploads does, and this one's server takes no more: nothing is read from the user, whose window
+    /// would open again.
+    pub holds_upload: bool,
 }
 
 impl Relay {
@@ -144,6 +149,7 @@ impl Relay {
             moved: false,
             resting: false,
             queued: false,
+            holds_upload: false,
         }
     }
 
@@ -179,8 +185,8 @@ impl Relay {
     ///
     /// A leg was reset, or has failed; the other one is to be reset.
     pub fn go(&mut self, pipes: &mut Pipes) -> io::Result<Progress> {
-        let down = self.down.go(&mut self.server, &mut self.user, pipes)?;
-        let up = self.up.go(&mut self.user, &mut self.server, pipes)?;
+        let down = self.down.go(&mut self.server, &mut self.user, true, pipes)?;
+        let up = self.up.go(&mut self.user, &mut self.server, !self.holds_upload, pipes)?;
         Ok(match (down, up) {
             (Progress::Done, Progress::Done) => Progress::Done,
             (Progress::Goes, _) | (_, Progress::Goes) => Progress::Goes,
@@ -190,7 +196,7 @@ impl Relay {
 }
 
 impl Direction {
-    fn go(&mut self, from: &mut Leg, to: &mut Leg, pipes: &mut Pipes) -> io::Result<Progress> {
+    fn go(&mut self, from: &mut Leg, to: &mut Leg, reads: bool, pipes: &mut Pipes) -> io::Result<Progress> {
         if self.told {
             return Ok(Progress::Done);
         }
@@ -208,7 +214,7 @@ impl Direction {
                 }
                 self.told = true;
                 break Progress::Done;
-            } else if !from.readable || !to.writable {
+            } else if !reads || !from.readable || !to.writable {
                 // What nobody takes stays in the sender's socket, whose window then closes.
                 break Progress::Waits;
             } else if self.read >= until {

@@ -19,6 +19,7 @@ use ipnet::IpNet;
 
 use crate::config::{Clients, Config, Handshake};
 use crate::error::ProxyError;
+use crate::system;
 
 /// The set whose element says that the proxy works.
 pub const ALIVE: &str = "alive";
@@ -31,18 +32,27 @@ const MOST_COUNTED: u32 = 65_536;
 const SYN: &str = "tcp flags & (fin|syn|rst|ack) == syn";
 const NO_SYN: &str = "tcp flags & (fin|syn|rst|ack) != syn";
 
+/// Whether the kernel looks for the socket of a packet before it looks for its route. It does not forward a packet whose socket it has
+/// found, so it would drop the SYN of a client that uses a port again while the proxy's socket towards it remembers the last
+/// connection (TIME-WAIT), instead of giving the SYN to the device. It is off while SYNs are held.
+const EARLY: &str = "net.ipv4.tcp_early_demux";
+/// The table says so where it was on, for whoever removes what a killed process left.
+const WAS_ON: &str = "net.ipv4.tcp_early_demux was on";
+
 /// The system's part of a proxy.
 #[derive(Clone, Debug)]
 pub struct Rules {
     name: String,
     number: u32,
     table: String,
+    /// See [`WAS_ON`].
+    early_was_on: bool,
 }
 
 impl Rules {
     /// For this configuration.
     pub fn new(config: &Config) -> Self {
-        Self { name: config.name.clone(), number: config.number, table: table(config) }
+        Self { name: config.name.clone(), number: config.number, table: table(config), early_was_on: false }
     }
 
     /// The text of the nftables table.
@@ -55,8 +65,13 @@ impl Rules {
     /// # Errors
     ///
     /// A program of the system is not there, or refuses.
-    pub fn install(&self, handshake: Handshake) -> Result<(), ProxyError> {
+    pub fn install(&mut self, handshake: Handshake) -> Result<(), ProxyError> {
         self.remove()?;
+        if handshake == Handshake::Exact {
+            let early = std::fs::read_to_string(format!("/proc/sys/{}", EARLY.replace('.', "/")));
+            let early = early.map_err(ProxyError::system(format!("read {EARLY}")))?;
+            self.early_was_on |= early.trim() != "0";
+        }
         let (deliver, hold) = (self.number, self.number + 1);
         for family in ["-4", "-6"] {
             let everything = if family == "-4" { "0.0.0.0/0" } else { "::/0" };
@@ -68,18 +83,38 @@ impl Rules {
                 ip(&format!("{family} rule add priority {hold} fwmark {hold} lookup {hold}"))?;
             }
         }
-        nft(&self.table)
+        nft(&self.noted_table())?;
+        if self.early_was_on { system::set(EARLY, "0") } else { Ok(()) }
     }
 
-    /// Replaces the table alone, at once, as that of a proxy that works.
+    /// The text of the table with the note on what is to be set again.
+    fn noted_table(&self) -> String {
+        let note = if self.early_was_on { format!("{{\n comment \"{WAS_ON}\"\n") } else { "{\n".to_owned() };
+        self.table.replacen("{\n", &note, 1)
+    }
+
+    /// Whether the table in the system has the note.
+    fn is_noted(&self) -> bool {
+        // There may be no table.
+        let listed =
+            run("nft", &["list", "table", "inet", &nft_name(&self.name)], "", "nftables").unwrap_or_default();
+        listed.contains(WAS_ON)
+    }
+
+    /// Goes on with what a running process has added, whose table has the text `theirs`: replaces the table alone, at once, as that of a
+    /// proxy that works, if it is another one.
     ///
     /// # Errors
     ///
     /// `nft` is not there, or refuses.
-    pub fn replace(&self) -> Result<(), ProxyError> {
+    pub fn take_over(&mut self, theirs: &str) -> Result<(), ProxyError> {
+        self.early_was_on = self.is_noted();
+        if theirs == self.table {
+            return Ok(());
+        }
         let name = nft_name(&self.name);
         let works = format!("add element inet {name} {ALIVE} {{ tcp timeout 1s expires 1s }}");
-        nft(&format!("table inet {name}\ndelete table inet {name}\n{}{works}\n", self.table))
+        nft(&format!("table inet {name}\ndelete table inet {name}\n{}{works}\n", self.noted_table()))
     }
 
     /// Removes all that is there, which may be what a process left that was killed.
@@ -89,6 +124,9 @@ impl Rules {
     /// A program of the system is not there, or refuses.
     pub fn remove(&self) -> Result<(), ProxyError> {
         let name = nft_name(&self.name);
+        if self.early_was_on || self.is_noted() {
+            system::set(EARLY, "1")?;
+        }
         // The table is added first, so that it is there to be deleted.
         nft(&format!("table inet {name}\ndelete table inet {name}\n"))?;
         for family in ["-4", "-6"] {

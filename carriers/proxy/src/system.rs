@@ -1,6 +1,7 @@
-//! What the system has to be set to, which the proxy does not change itself.
+//! Settings of the system: those that the proxy demands and does not change itself, and how it changes others.
 
 use std::fs;
+use std::io;
 
 use ipnet::IpNet;
 
@@ -44,4 +45,17 @@ pub fn check(config: &Config) -> Result<(), ProxyError> {
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(ProxyError::Setup(wrong.join("\n"))) }
+}
+
+/// Sets a key of sysctl.
+///
+/// # Errors
+///
+/// The system refuses it.
+pub fn set(key: &str, value: &str) -> Result<(), ProxyError> {
+    match fs::write(format!("/proc/sys/{}", key.replace('.', "/")), value) {
+        // A kernel without IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && key.starts_with("net.ipv6") => Ok(()),
+        done => done.map_err(ProxyError::system(format!("set {key}={value}"))),
+    }
 }

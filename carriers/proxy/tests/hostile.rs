@@ -7,14 +7,14 @@ mod rig;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
 
 use rig::radio::{LTE_CAPACITY, PlayedCell, Radio};
-use rig::{CLIENT, Host, Hosts, PATIENCE, PORT, SERVER, Wish, ready, receive, run, run_proxy, until};
+use rig::{CLIENT, Host, Hosts, PATIENCE, PORT, SERVER, Wish, ready, receive, run, run_proxy, send, until};
 
 #[test]
 #[ignore = "the process of a proxy, which the other tests start"]
@@ -128,6 +128,53 @@ fn without_descriptors_new_connections_pass_and_what_waits_is_accepted_later() {
         let _stream = hosts.ask(Wish { up: 1, ..Wish::download(10) }).unwrap();
         proxy.shown().connections > 0
     });
+}
+
+#[test]
+fn uploads_to_deaf_servers_are_bounded_together_and_others_go_on() {
+    let Some(_turn) = ready() else { return };
+    const UPLOADS: usize = 32;
+    const MOST: u64 = 1 << 20;
+    let hosts = Hosts::new();
+    hosts.serve();
+    run(&format!("ip -n {} address add 10.91.1.3/24 dev eth", hosts.name(Host::Client)));
+    // Without its part for all of a user's connections each of them would hold 256 KiB, together 8 MiB.
+    let proxy = hosts.proxy("", "[limits]\nflow_buffer = \"256KiB\"\nuser_buffer = \"1MiB\"");
+    let address = SocketAddr::new(SERVER[0], PORT + 1);
+    let deaf = hosts.at(Host::Server, move || std::net::TcpListener::bind(address).unwrap()).join().unwrap();
+    let mut stalled: Vec<TcpStream> = (0..UPLOADS).map(|_| hosts.connect(address).unwrap()).collect();
+    stalled.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
+    let (mut waits, mut since, mut most) = (0, Instant::now(), 0);
+    until("nothing more comes", || {
+        // As over a radio link: windows are closed a millisecond after something has come.
+        for stream in &mut stalled {
+            let _ = stream.write(&[0; 16 << 10]);
+        }
+        thread::sleep(Duration::from_millis(20));
+        let now = proxy.shown().upload_backlog_bytes;
+        if now != waits {
+            (waits, since) = (now, Instant::now());
+        }
+        most = most.max(now);
+        waits > 0 && since.elapsed() > Duration::from_millis(500)
+    });
+    eprintln!("at most {most} bytes of uploads waited");
+    assert!(most > MOST / 2 && most < 3 * MOST, "{most} bytes waited");
+    let other = hosts.at(Host::Client, || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([10, 91, 1, 3], 0)).into()).unwrap();
+        socket.connect(&SocketAddr::new(SERVER[0], PORT).into()).unwrap();
+        let mut stream = TcpStream::from(socket);
+        let wish = Wish { up: 3_000_000, ..Wish::download(10) };
+        stream.write_all(&wish.bytes()).unwrap();
+        send(&mut stream, wish.up, !wish.seed).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        receive(&mut stream, wish.seed, || ()).unwrap()
+    });
+    assert_eq!(other.join().unwrap(), 10);
+    // Their kernels would go on for as long as the servers do.
+    drop((stalled, deaf));
+    until("nothing waits any more", || proxy.shown().upload_backlog_bytes == 0);
 }
 
 #[test]

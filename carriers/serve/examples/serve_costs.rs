@@ -29,9 +29,9 @@ use ranpace_serve::{Config, Server};
 use rig::{Client, endpoint};
 
 /// Bytes of a download whose rate is measured.
-const LARGE: u64 = 1 << 30;
+const LARGE: u64 = 256 << 20;
 /// Repetitions, of which the median counts.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 /// Connections at once, and the bytes of each.
 const MANY: usize = 1_000;
 const SMALL: u64 = 1_000_000;

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
 use http::{HeaderValue, Method, Response, Version};
-use noq::{Connecting, ConnectionError, Endpoint, Incoming, PathId, ServerConfig, VarInt};
+use noq::{Connecting, ConnectionError, Endpoint, PathId, ServerConfig, VarInt};
 use ranpace_noq::{ConnectionControl, reports};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -100,7 +100,7 @@ pub async fn accept(endpoint: Endpoint, config: ServerConfig, shared: Arc<Shared
 
 /// Accepts a connection, with a control of its own if its first request is to choose it.
 fn begin(
-    incoming: Incoming,
+    incoming: noq::Incoming,
     config: &Arc<ServerConfig>,
     shared: &Shared,
 ) -> Result<(Connecting, Chooser), ConnectionError> {
@@ -165,7 +165,8 @@ async fn serve(
 }
 
 type Resolver = RequestResolver<h3_noq::Connection, Bytes>;
-type Stream = RequestStream<h3_noq::BidiStream<Bytes>, Bytes>;
+type Outgoing = RequestStream<h3_noq::SendStream<Bytes>, Bytes>;
+type Incoming = RequestStream<h3_noq::RecvStream, Bytes>;
 
 /// A connection, as its requests see it.
 struct Client {
@@ -216,8 +217,8 @@ impl Client {
         let Self { address, shared, .. } = &*self;
         let begun = Instant::now();
         let resolved = timeout(shared.limits.head_time, resolver.resolve_request()).await;
-        let (request, mut stream) = match resolved {
-            Ok(Ok(resolved)) => resolved,
+        let (request, (mut stream, incoming)) = match resolved {
+            Ok(Ok((request, stream))) => (request, stream.split()),
             Ok(Err(error)) => {
                 if let StreamError::HeaderTooBig { .. } = error {
                     shared.metrics.cut_off(Protocol::Http3, Reason::Size);
@@ -236,10 +237,6 @@ impl Client {
         if let Chooser::Own(choice) = &self.chooser {
             choice.choose(shared.quic_control.of(&path));
         }
-        if !matches!(method, Method::GET | Method::HEAD) {
-            // The answer does not depend on what else comes (RFC 9114, 4.1.1).
-            stream.stop_sending(Code::H3_NO_ERROR);
-        }
         let offer = head.headers.get(reports::HEADER).cloned();
         let mut answer = shared.answer(head.method, head.uri, head.headers).await;
         if let Some(offer) = offer {
@@ -247,7 +244,11 @@ impl Client {
         }
         let status = answer.head.status().as_u16();
         shared.count(Protocol::Http3, status);
-        let outcome = send(&mut stream, answer, &path, shared).await;
+        let has_body = !matches!(method, Method::GET | Method::HEAD);
+        let (outcome, ()) = tokio::join!(
+            send(&mut stream, answer, &path, shared),
+            read_to_end(incoming, has_body, shared.limits.head_time)
+        );
         match outcome {
             Ok(()) => shared.observe(Protocol::Http3, begun.elapsed()),
             // Its receiver must not take what it has for whole.
@@ -281,8 +282,20 @@ impl Client {
     }
 }
 
+/// Reads to the end of a request, so that a client that has not ended it when it is answered can do so. A body is not read, because the answer
+/// does not depend on it (RFC 9114, 4.1.1).
+async fn read_to_end(mut request: Incoming, has_body: bool, time: Duration) {
+    if !has_body {
+        let ended = timeout(time, async { while let Ok(Some(_)) = request.recv_data().await {} }).await;
+        if ended.is_ok() {
+            return;
+        }
+    }
+    request.stop_sending(Code::H3_NO_ERROR);
+}
+
 /// Sends an answer, and waits until the client has it.
-async fn send(stream: &mut Stream, answer: Answer, path: &str, shared: &Shared) -> Result<(), Code> {
+async fn send(stream: &mut Outgoing, answer: Answer, path: &str, shared: &Shared) -> Result<(), Code> {
     let write_time = shared.limits.write_time;
     let bytes = shared.metrics.bytes.get_or_create_owned(&ProtocolLabels { protocol: Protocol::Http3 });
     let failed = |error: StreamError| {

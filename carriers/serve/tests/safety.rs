@@ -150,6 +150,18 @@ fn requests_of_a_connection_are_bounded() {
 }
 
 #[test]
+fn a_request_that_ends_after_its_answer_is_no_error() {
+    let rig = Rig::start(|_| {});
+    runtime().block_on(async {
+        let client = rig.client().await;
+        let mut stream = client.begin("GET", "/bytes/10", &[]).await.unwrap();
+        stream.recv_response().await.unwrap();
+        tokio::time::sleep(SOON).await;
+        stream.finish().await.unwrap();
+    });
+}
+
+#[test]
 fn datagrams_that_are_no_reports_are_counted_and_change_nothing() {
     let rig = Rig::start(|config| config.quic_control.add("cdbev2".parse().unwrap()));
     runtime().block_on(async {

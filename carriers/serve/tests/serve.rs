@@ -144,9 +144,10 @@ fn a_control_that_the_kernel_does_not_have_is_refused_at_the_start() {
 
 #[test]
 fn downloads_end_when_the_server_stops_and_new_connections_are_refused() {
-    let rig = Rig::start(|config| config.grace = rig::PATIENCE);
+    let rig = Rig::start(|config| config.grace = 3 * rig::PATIENCE);
     let runtime = runtime();
-    let length = 100 << 20;
+    // More than the client takes ahead of what it has read, so that it waits for the end of the server.
+    let length = 10 << 20;
     let (client, mut stream, address) = runtime.block_on(async {
         let client = rig.client().await;
         let mut stream = client.request("GET", &format!("/bytes/{length}"), &[]).await.unwrap();

@@ -105,6 +105,30 @@ fn real_proxy_shares_the_cell_by_radio_information_and_keeps_its_queue_short() {
 }
 
 #[test]
+fn a_download_through_the_real_proxy_has_what_it_has_through_the_simulated_one() {
+    let Some(_turn) = rights() else { return };
+    if program(&["nft"]).is_none() {
+        return;
+    }
+    // 50 Mbit/s, and one connection: whatever keeps its window shut for a moment leaves the radio idle.
+    let (one, _) = SCENARIO.split_once("[[flow]]\nname = \"second\"").unwrap();
+    let cell = "preset = \"lte\"\n\n[[user]]\nname = \"phone\"\nposition = [300, 0]";
+    let one = one.replace("preset = \"rapid-oai\"\n\n[[user]]\nname = \"phone\"", cell);
+    let folder = folder_with(&format!("{one}{PROXY}"));
+    let simulated = Command::new(env!("CARGO_BIN_EXE_ranpace"))
+        .args(["run", "scenario.toml", "--json"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let goodput = |summary: &serde_json::Value| summary["flows"][0]["goodput_bit_s"].as_f64().unwrap();
+    let simulated = goodput(&serde_json::from_slice(&simulated.stdout).unwrap());
+    assert!(simulated > 40e6, "{simulated}");
+    let (summary, said) = played(&format!("{one}{PROXY}"));
+    let real = goodput(&summary);
+    assert!(real > 0.9 * simulated, "{real} bit/s, {simulated} in the simulator\n{said}");
+}
+
+#[test]
 fn programs_cross_the_proxy_and_nothing_is_left_of_it() {
     let Some(_turn) = rights() else { return };
     if program(&["nft"]).is_none() {

@@ -67,7 +67,7 @@ fn options_that_cannot_be_used_say_what_to_do() {
         (&[".", "--certificate", "c.pem"], "--key"),
         (&[".", "--certificate", "c.pem", "--key", "k.pem"], "c.pem: No such file"),
         (&[".", "--grace", "5"], "such as \"20ms\""),
-        (&[".", "--name", "not a name\n"], "not a name"),
+        (&[".", "--name", "grösse"], "grösse"),
     ] {
         let arguments = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
         let Output { status, stderr, .. } = ranpace(folder.path(), &arguments).output().unwrap();

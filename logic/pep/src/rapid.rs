@@ -78,6 +78,7 @@ mod settings;
 mod share;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -95,6 +96,7 @@ pub use settings::{
     Accounting, Caps, Estimator, LateCapacity, Profile, RanRttMin, RttMargin, Settings, Slack, WindowRule,
     WrongSetting,
 };
+pub use words::UnknownWord;
 
 /// Identifies an open flow. The id of a closed flow stays invalid even if its slot is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -434,7 +436,7 @@ impl<O: Observer> Rapid<O> {
         match self.users.get(&flow.user) {
             Some(user) if user.full => Bytes::ZERO,
             Some(user) if user.radio.mode != Mode::Open => flow.cap(&self.settings) - flow.backlog,
-            _ => flow.open_cap(&self.settings) - flow.backlog,
+            _ => flow.open_room(&self.settings),
         }
     }
 

@@ -1,15 +1,19 @@
 //! How much payload a proxy that splits connections takes from users before servers have been sent it.
 //!
-//! All connections of a user share one limit. Each may have half of what the others and itself have left of it waiting in the proxy: a
-//! server that does not read stops its own connection, and there is always room for another one. If clients obey the windows, what waits
-//! never reaches the limit, but for what they were allowed to send before ([`Uploads::window`]). Downloads are bounded by [`rapid`](crate::rapid).
+//! All connections of a user share one limit. Each may have a sixteenth of what the others and itself have left of it waiting in the
+//! proxy: a server that does not read stops its own connection, and there is always room for another one. If clients obey the windows, what
+//! waits never reaches the limit, but for what they were allowed to send before ([`Uploads::window`]): a sixteenth of the limit each. Downloads
+//! are bounded by [`rapid`](crate::rapid).
 //!
 //! Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking
-//! 6(2), 1998; the factor of a half is ours.
+//! 6(2), 1998; the factor of a sixteenth is ours.
 
 use std::collections::HashMap;
 
 use ranpace_units::Bytes;
+
+/// What is left of a limit, over what may wait of one connection.
+const PARTS: u64 = 16;
 
 /// What waits of all users.
 #[derive(Clone, Debug)]
@@ -44,7 +48,12 @@ impl Uploads {
     /// wait of each connection, so that all of them go on.
     pub fn window(&self, user: u32, own: Bytes, mss: Bytes) -> Bytes {
         let left = self.limit - self.waiting.get(&user).copied().unwrap_or_default();
-        (left / 2).max(mss * 2) - own
+        (left / PARTS).max(mss * 2) - own
+    }
+
+    /// Whether half of the limit or more waits of this user: several of its servers stall.
+    pub fn is_half_full(&self, user: u32) -> bool {
+        self.waiting.get(&user).is_some_and(|waiting| *waiting * 2 >= self.limit)
     }
 
     /// What waits of all users.
@@ -61,22 +70,26 @@ mod tests {
     const MSS: Bytes = Bytes::new(1_000);
 
     #[test]
-    fn half_of_what_is_left_may_wait_of_each_connection_and_two_segments_always() {
+    fn a_sixteenth_of_what_is_left_may_wait_of_each_connection_and_two_segments_always() {
         let mut uploads = Uploads::new(Bytes::new(100_000));
         for (case, before, after, own, other) in [
-            ("nothing waits", 0, 0, 50_000, 50_000),
-            ("less than half of what is left", 0, 20_000, 20_000, 40_000),
-            ("half of what is left", 20_000, 34_000, 0, 33_000),
-            ("nearly all, from before", 34_000, 99_000, 0, 2_000),
+            ("nothing waits", 0, 0, 6_250, 6_250),
+            ("less than a sixteenth of what is left", 0, 4_000, 2_000, 6_000),
+            ("more than that", 4_000, 36_000, 0, 4_000),
+            ("nearly all, from before", 36_000, 99_000, 0, 2_000),
             ("more than the limit", 99_000, 200_000, 0, 2_000),
-            ("nothing again", 200_000, 0, 50_000, 50_000),
+            ("nothing again", 200_000, 0, 6_250, 6_250),
         ] {
             uploads.on_waiting(7, Bytes::new(before), Bytes::new(after));
             let windows = [after, 0].map(|waiting| uploads.window(7, Bytes::new(waiting), MSS).get());
             assert_eq!((windows, uploads.total().get()), ([own, other], after), "{case}");
-            assert_eq!(uploads.window(8, Bytes::ZERO, MSS).get(), 50_000, "{case}: another user");
+            assert_eq!(uploads.window(8, Bytes::ZERO, MSS).get(), 6_250, "{case}: another user");
         }
         assert!(uploads.waiting.is_empty(), "who has nothing waiting is forgotten");
+        for (before, after, expected) in [(0, 49_999, false), (49_999, 50_000, true), (50_000, 0, false)] {
+            uploads.on_waiting(7, Bytes::new(before), Bytes::new(after));
+            assert_eq!((uploads.is_half_full(7), uploads.is_half_full(8)), (expected, false), "{after}");
+        }
     }
 
     proptest! {

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | 1 | version, [`VERSION`] |
 //! | 4 | number of the report on its connection, from 0 on, big endian |
-//! | 8 | when it was sent: microseconds on the receiver's clock, which may begin anywhere, big endian |
+//! | 8 | when it was made: microseconds on the receiver's clock, which may begin anywhere, big endian |
 //! | 1 to 28 | the report, as a TCP option would carry it ([`ReceiverReport`]) |
 //!
 //! QUIC decrypts each packet once, so nobody can replay one; but DATAGRAM frames overtake one another, and one waits while the
@@ -32,8 +32,8 @@ const DRIFT: u64 = 1_000;
 pub struct NumberedReport {
     /// Its number on the connection, from 0 on.
     pub number: u32,
-    /// When it was sent, on the receiver's clock; whole microseconds are transmitted.
-    pub sent_at: Time,
+    /// When it was made, on the receiver's clock; whole microseconds are transmitted.
+    pub made_at: Time,
     /// What the receiver's half reports.
     pub report: ReceiverReport,
 }
@@ -77,7 +77,7 @@ impl NumberedReport {
         let mut content = Vec::with_capacity(HEAD + report.len());
         content.push(VERSION);
         content.extend_from_slice(&self.number.to_be_bytes());
-        content.extend_from_slice(&(self.sent_at.as_nanos() / 1_000).to_be_bytes());
+        content.extend_from_slice(&(self.made_at.as_nanos() / 1_000).to_be_bytes());
         content.extend_from_slice(report);
         content
     }
@@ -100,7 +100,7 @@ impl NumberedReport {
         }
         Ok(Self {
             number: u32::from_be_bytes(*number),
-            sent_at: Time::from_nanos(u64::from_be_bytes(*micros).saturating_mul(1_000)),
+            made_at: Time::from_nanos(u64::from_be_bytes(*micros).saturating_mul(1_000)),
             report: ReceiverReport::new(report).ok_or(length)?,
         })
     }
@@ -111,7 +111,7 @@ impl NumberedReport {
 #[derive(Clone, Debug, Default)]
 pub struct Freshness {
     newest: Option<u32>,
-    /// Arrival of the fastest report, and its arrival less its time of sending, in nanoseconds: the clocks' difference is part of it.
+    /// Arrival of the fastest report, and its arrival less the time at which it was made, in nanoseconds: the clocks' difference is part of it.
     fastest: Option<(Time, i128)>,
 }
 
@@ -127,7 +127,7 @@ impl Freshness {
             return Err(ReportRefusal::Overtaken { number, newest });
         }
         self.newest = Some(number);
-        let took = i128::from(now.as_nanos()) - i128::from(report.sent_at.as_nanos());
+        let took = i128::from(now.as_nanos()) - i128::from(report.made_at.as_nanos());
         let expected = self.fastest.map(|(at, took)| took + i128::from(now.since(at).as_nanos() / DRIFT));
         match expected {
             Some(expected) if took > expected => {
@@ -147,9 +147,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn numbered(number: u32, sent_ms: u64) -> NumberedReport {
+    fn numbered(number: u32, made_ms: u64) -> NumberedReport {
         let report = ReceiverReport::new(&[1, 2, 3, 4]).unwrap();
-        NumberedReport { number, sent_at: Time::from_millis(sent_ms), report }
+        NumberedReport { number, made_at: Time::from_millis(made_ms), report }
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
     fn overtaken_and_late_reports_are_refused() {
         let mut freshness = Freshness::default();
         // The receiver's clock began 100 s before the sender's; a report takes 30 ms.
-        for (arrival_ms, number, sent_ms, expected) in [
+        for (arrival_ms, number, made_ms, expected) in [
             (30, 0, 100_000, "fresh"),
             (50, 2, 100_020, "fresh"),
             (51, 1, 100_010, "report 1 came after report 2"),
@@ -184,7 +184,7 @@ mod tests {
             (700, 4, 100_100, "the report took 569.35ms longer than the fastest one"),
             (720, 5, 100_690, "fresh"),
         ] {
-            let found = freshness.check(Time::from_millis(arrival_ms), &numbered(number, sent_ms));
+            let found = freshness.check(Time::from_millis(arrival_ms), &numbered(number, made_ms));
             let found = found.map_or_else(|refusal| refusal.to_string(), |()| "fresh".to_owned());
             assert_eq!(found, expected, "report {number}");
         }
@@ -210,7 +210,7 @@ mod tests {
             let mut content = content;
             if let (Some(first), true) = (content.first_mut(), as_version) { *first = VERSION; }
             if let Ok(read) = NumberedReport::parse(&content)
-                && read.sent_at < Time::MAX
+                && read.made_at < Time::MAX
             {
                 prop_assert_eq!(read.encode(), content);
             }
@@ -222,9 +222,9 @@ mod tests {
             reports in prop::collection::vec((any::<u32>(), any::<u64>(), 0..1_000u64), 0..100),
         ) {
             let (mut freshness, mut now, mut last) = (Freshness::default(), Time::ZERO, None);
-            for (number, sent_ns, pause_ms) in reports {
+            for (number, made_ns, pause_ms) in reports {
                 now += Span::from_millis(pause_ms);
-                let report = NumberedReport { sent_at: Time::from_nanos(sent_ns), ..numbered(number, 0) };
+                let report = NumberedReport { made_at: Time::from_nanos(made_ns), ..numbered(number, 0) };
                 if freshness.check(now, &report).is_ok() {
                     prop_assert!(last.is_none_or(|last| number > last));
                     last = Some(number);

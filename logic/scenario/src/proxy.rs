@@ -94,7 +94,7 @@ fn read_entry(
 
 /// Reads RAPID's settings. Reports come every `period`.
 fn read_rapid(section: &mut Section<'_>, period: Span) -> Settings {
-    let mut settings = section.get(&PROFILE).copied().unwrap_or(Settings::FIELD);
+    let mut settings = section.get(&PROFILE).map_or(Settings::FIELD, Settings::of);
     settings.period = period;
     section.set(&mut settings.estimator, &ESTIMATOR);
     section.set(&mut settings.accounting, &ACCOUNTING);

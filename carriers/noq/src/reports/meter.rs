@@ -219,12 +219,14 @@ impl Meter {
         let mut closed = pin!(connection.closed());
         let mut number = 0_u32;
         loop {
+            // Before the lock: noq has locks of its own, and calls the socket while it holds one.
+            let rtt = connection.rtt(PathId::ZERO).map(|rtt| Span::from_secs_f64(rtt.as_secs_f64()));
             let content = {
                 let mut state = self.0.state();
-                state.rtt = connection.rtt(PathId::ZERO).map(|rtt| Span::from_secs_f64(rtt.as_secs_f64()));
+                state.rtt = rtt;
                 let waiting = state.newest.filter(|_| state.waits);
                 state.waits = false;
-                waiting.map(|(report, _)| NumberedReport { number, sent_at: self.0.now(), report }.encode())
+                waiting.map(|(report, made_at)| NumberedReport { number, made_at, report }.encode())
             };
             if let Some(content) = content {
                 match connection.send_datagram(content.into()) {

@@ -77,7 +77,8 @@ pub struct TcpInfo {
     segments_in: u32,
     /// Payload that waits to be sent for the first time, in bytes.
     pub unsent: u32,
-    min_rtt: u32,
+    /// Smallest RTT of the last minutes, in microseconds; [`u32::MAX`] before the first sample.
+    pub min_rtt: u32,
     data_segments_in: u32,
     data_segments_out: u32,
 }

@@ -152,13 +152,23 @@ impl Client {
         path: &str,
         fields: &[(&str, &str)],
     ) -> Result<Stream, StreamError> {
+        let mut stream = self.begin(method, path, fields).await?;
+        stream.finish().await?;
+        Ok(stream)
+    }
+
+    /// Sends the head of a request.
+    pub async fn begin(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> Result<Stream, StreamError> {
         let mut request = Request::builder().method(method).uri(format!("https://localhost{path}"));
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
-        let mut stream = self.requests.clone().send_request(request.body(()).unwrap()).await?;
-        stream.finish().await?;
-        Ok(stream)
+        self.requests.clone().send_request(request.body(()).unwrap()).await
     }
 
     pub async fn get(&self, path: &str, fields: &[(&str, &str)]) -> Result<Answer, StreamError> {

@@ -11,9 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use ranpace_emulator::addresses::{v4, v6};
 use ranpace_emulator::{Daemon, Outcome, Plan, Program, Ready, Topology, own_folder};
-use ranpace_pep::rapid::{
-    Accounting, Estimator, LateCapacity, Profile, RanRttMin, RttMargin, Settings, Slack, WindowRule,
-};
+use ranpace_pep::rapid::{Profile, Settings};
 use ranpace_scenario::{Content, Encoding, PepLie, PepSpec, ProxyKind, ProxySpec, Scenario, Transport};
 use ranpace_tcp::Opener;
 use ranpace_units::{Bytes, Span, Time};
@@ -270,7 +268,7 @@ fn proxy_file(spec: &ProxySpec, scenario: &Scenario, topology: &Topology) -> Res
         // Writing to a string does not fail.
         let _ = writeln!(text, "{line}");
     };
-    line(format!("control.socket = \"{}\"", control_socket().display()));
+    line(format!("[control]\nsocket = \"{}\"", control_socket().display()));
     let (is_rapid, expected) = match spec.kind {
         ProxyKind::Rapid(_) => (true, "rapid"),
         ProxyKind::Split => (false, "cubic"),
@@ -279,20 +277,22 @@ fn proxy_file(spec: &ProxySpec, scenario: &Scenario, topology: &Topology) -> Res
         return Err(unmapped(&of("ran_cc"), format!("{:?}", spec.ran_cc.as_str()), &format!("{expected:?}")));
     }
     // A plain one has the kernel's own control.
-    line(format!("sender.control = \"{}\"", if is_rapid { "auto" } else { "pacing" }));
+    line(format!("\n[sender]\ncontrol = \"{}\"", if is_rapid { "auto" } else { "pacing" }));
     let (user, total) = (spec.buffers.user, spec.buffers.total);
-    line(format!("limits.user_buffer = \"{user}\"\nlimits.total_buffer = \"{}\"", total.max(user)));
     // The daemon's default is for links of any rate; as published it is twice the bandwidth-delay product, at least 64 KiB.
     let auto = match &spec.kind {
         ProxyKind::Rapid(settings) if settings.profile == Profile::Thesis => THESIS_BUFFER,
         _ => FLOW_BUFFER,
     };
     let flow = spec.buffers.flow.unwrap_or(auto).min(user);
-    line(format!("limits.flow_buffer = \"{flow}\""));
+    line("\n[limits]".to_owned());
+    for (key, value) in [("flow_buffer", flow), ("user_buffer", user), ("total_buffer", total.max(user))] {
+        line(format!("{key} = \"{}\"", in_binary(value)));
+    }
     if let ProxyKind::Rapid(settings) = &spec.kind {
         feed(scenario)?.into_iter().chain(rapid(settings)).for_each(&mut line);
     }
-    line("[[clients]]\ninterface = \"ran0\"".to_owned());
+    line("\n[[clients]]\ninterface = \"ran0\"".to_owned());
     let mut networks = Vec::new();
     for user in &scenario.users {
         let place = place_of(topology, user.host)?;
@@ -300,6 +300,13 @@ fn proxy_file(spec: &ProxySpec, scenario: &Scenario, topology: &Topology) -> Res
     }
     line(format!("networks = [{}]", networks.join(", ")));
     Ok(text)
+}
+
+/// A size in a binary unit, where it is a multiple of one.
+fn in_binary(size: Bytes) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let unit = units.into_iter().find(|(unit, _)| !size.is_zero() && size.get().is_multiple_of(*unit));
+    unit.map_or_else(|| size.to_string(), |(unit, name)| format!("{}{name}", size.get() / unit))
 }
 
 /// The lines of the feed: the RNIS server on the same host.
@@ -327,8 +334,8 @@ fn feed(scenario: &Scenario) -> Result<Vec<String>, Failure> {
     // A period of one TTI.
     let period = if spec.period.is_zero() { Span::from_millis(1) } else { spec.period };
     Ok(vec![
-        format!("feed.origin = \"rnis:http://{}\"", SocketAddr::from(RNIS)),
-        format!("feed.period = \"{period}\""),
+        format!("\n[feed]\norigin = \"rnis:http://{}\"", SocketAddr::from(RNIS)),
+        format!("period = \"{period}\""),
     ])
 }
 
@@ -354,51 +361,15 @@ fn rapid(settings: &Settings) -> Vec<String> {
         ran_floor,
         ..
     } = settings;
-    let slack = match slack {
-        Slack::Fixed(time) => time.to_string(),
-        Slack::HalfRtt => "half_rtt".to_owned(),
-    };
-    let allowance = match sr_allowance {
-        RttMargin::Fixed(time) => time.to_string(),
-        RttMargin::Technology => "technology".to_owned(),
-    };
-    let words = [
-        ("profile", if *profile == Profile::Thesis { "thesis" } else { "field" }),
-        (
-            "estimator",
-            match estimator {
-                Estimator::AllocPlusUnused => "alloc_plus_unused",
-                Estimator::FairShare => "fair_share",
-                Estimator::Larger => "larger",
-            },
-        ),
-        (
-            "accounting",
-            match accounting {
-                Accounting::Rate => "rate",
-                Accounting::ShareBytes => "share_bytes",
-                Accounting::Literal => "literal",
-            },
-        ),
-        (
-            "window",
-            match window {
-                WindowRule::Wired => "wired",
-                WindowRule::Whole => "whole",
-                WindowRule::Module => "module",
-            },
-        ),
-        (
-            "ran_rttmin",
-            match ran_rttmin {
-                RanRttMin::Smoothed => "smoothed",
-                RanRttMin::Bounded => "bounded",
-                RanRttMin::Plain => "plain",
-            },
-        ),
-        ("hold", if *hold == LateCapacity::Least { "least" } else { "mean" }),
-        ("slack", &slack),
-        ("sr_allowance", &allowance),
+    let words: [(&str, &dyn Display); 8] = [
+        ("profile", profile),
+        ("estimator", estimator),
+        ("accounting", accounting),
+        ("window", window),
+        ("ran_rttmin", ran_rttmin),
+        ("hold", hold),
+        ("slack", slack),
+        ("sr_allowance", sr_allowance),
     ];
     let numbers: [(&str, &dyn Display); 9] = [
         ("efficiency", efficiency),
@@ -411,8 +382,9 @@ fn rapid(settings: &Settings) -> Vec<String> {
         ("guard", guard),
         ("account_udp", account_udp),
     ];
-    let words = words.into_iter().map(|(key, value)| format!("rapid.{key} = \"{value}\""));
-    words.chain(numbers.into_iter().map(|(key, value)| format!("rapid.{key} = {value}"))).collect()
+    let words = words.into_iter().map(|(key, value)| format!("{key} = \"{value}\""));
+    let numbers = numbers.into_iter().map(|(key, value)| format!("{key} = {value}"));
+    std::iter::once("\n[rapid]".to_owned()).chain(words).chain(numbers).collect()
 }
 
 #[cfg(test)]
@@ -456,6 +428,8 @@ opener = "receiver"
     #[test]
     #[cfg(feature = "proxy")]
     fn proxy_has_the_keys_of_the_scenario_and_its_users() {
+        use ranpace_pep::rapid::{RttMargin, Slack, WindowRule};
+
         let tables = "[rnis]\nperiod = \"2ms\"\nstop = \"4s\"\nresume = \"5s\"\n[[proxy]]\nname = \"p\"\nhost = \"edge\"\nkind = \"rapid\"\nprofile = \"thesis\"\nwindow = \"module\"\nslack = \"half_rtt\"\nsr_allowance = \"16ms\"\nalpha = 0.40625\nuser_buffer = \"2MiB\"\n";
         let all = daemons(tables).unwrap();
         let (_, text) = all.files().find(|(name, _)| *name == "proxy.toml").unwrap();

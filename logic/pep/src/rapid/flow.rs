@@ -269,14 +269,16 @@ impl Flow {
 
     /// Bytes that may still come before the backlog is too large.
     fn room(&self, settings: &Settings) -> f64 {
-        match settings.profile {
-            _ if self.backlog.is_zero() => f64::INFINITY,
-            // Bounds data in flight and backlog together. A slow flow has no headroom, but may have as much backlog as others.
-            Profile::Field if self.limit.is_none() => {
-                (self.wanted(settings) - self.backlog.as_f64()).max(0.0)
-            }
-            _ => (self.cap(settings) - self.backlog).as_f64(),
+        if self.backlog.is_zero() {
+            return f64::INFINITY;
         }
+        let (wanted, backlog) = (self.wanted(settings), self.backlog.as_f64());
+        let limit = match settings.profile {
+            // Bounds data in flight and backlog together. A slow flow has no headroom, but may have as much backlog as others.
+            Profile::Field if self.limit.is_none() => wanted,
+            _ => self.cap(settings).as_f64(),
+        };
+        (limit - backlog).max(least_open(wanted, limit, backlog, settings))
     }
 
     /// The least window, in bytes.
@@ -342,10 +344,13 @@ impl Flow {
         settings.caps.flow.max(Bytes::new((settings.caps.bdps * bdp) as u64))
     }
 
-    /// The same while the radio is unknown: the arrival rate shows what the user's side takes, and may double with each RTT.
-    pub(super) fn open_cap(&self, settings: &Settings) -> Bytes {
+    /// The bytes that may still come while the radio is unknown: the arrival rate shows what the user's side takes, and may double with
+    /// each RTT.
+    pub(super) fn open_room(&self, settings: &Settings) -> Bytes {
         let bdp = self.peak * self.wan.smoothed.as_secs_f64();
-        settings.caps.flow.max(Bytes::new((OPEN_BDPS * bdp) as u64))
+        let cap = settings.caps.flow.max(Bytes::new((OPEN_BDPS * bdp) as u64));
+        let least = least_open(cap.as_f64(), cap.as_f64(), self.backlog.as_f64(), settings);
+        (cap - self.backlog).max(Bytes::new(least as u64))
     }
 
     /// Returns whether the backlog reduces the window.
@@ -528,6 +533,11 @@ impl Flow {
             _ => 0.0,
         };
     }
+}
+
+/// What stays open of a window whose backlog is limited, in bytes: see [`Settings::ticking`].
+fn least_open(window: f64, limit: f64, backlog: f64, settings: &Settings) -> f64 {
+    if backlog <= limit + window { settings.least_open * window } else { 0.0 }
 }
 
 /// The least that a server with enough data delivers in an RTT: whole segments, less the one for which a delayed acknowledgement

@@ -32,6 +32,8 @@ pub struct Settings {
     /// Time constant with which that bound follows a falling window; it follows a growing window at once. Ours: during fading a
     /// short dip must not stop a server whose data arrive after the dip.
     pub follow: Span,
+    /// The part of its window that a server keeps until the backlog exceeds its limit by a window; see [`Settings::ticking`].
+    pub least_open: f64,
     /// The least window on the server's side, in segments. Ours.
     pub floor: u32,
     /// Shorter RTTs to a server count as this long; see [`Settings::ticking`].
@@ -202,6 +204,7 @@ impl Settings {
         headroom: 1.0,
         spare: 0,
         follow: Span::ZERO,
+        least_open: 0.0,
         floor: 2,
         wan_rtt_least: Span::ZERO,
         account_udp: false,
@@ -246,14 +249,20 @@ impl Settings {
         }
     }
 
-    /// These settings for a carrier that reads its counters and applies windows once in a `tick`, rather than at each packet.
+    /// These settings for a carrier that reads its counters and applies windows to a kernel's sockets once in a `tick`, rather than at
+    /// each packet.
     ///
     /// RTTs to servers then count as at least ten ticks. Ours: the window of a shorter one would be below `floor` segments, whose
     /// rate is above the user's share, and the samples of a round would be a few ticks' worth of bursts. A server that is nearer
     /// sends its window earlier than it is meant to; that waits in the proxy, where it counts against the next window.
+    ///
+    /// A backlog closes windows only in part until it exceeds its limit by a window. Ours: a kernel closes a window at once, but opens it
+    /// again as data arrive, by at most two bytes for each (Linux: `rcv_ssthresh`). From nothing that takes some six RTTs, in which the
+    /// radio has nothing to send; from a fourth, the next RTT opens it, and the backlog lasts longer than that.
     pub fn ticking(self, tick: Span) -> Self {
         const TICKS: u64 = 10;
-        Self { wan_rtt_least: tick * TICKS, ..self }
+        const LEAST_OPEN: f64 = 1.0 / 4.0;
+        Self { wan_rtt_least: tick * TICKS, least_open: LEAST_OPEN, ..self }
     }
 
     /// Rejects invalid settings: names the setting and what was expected.
@@ -270,6 +279,9 @@ impl Settings {
         }
         if !(self.headroom >= 1.0 && self.headroom <= 100.0) {
             return wrong("headroom", "a number from 1 to 100");
+        }
+        if !(self.least_open >= 0.0 && self.least_open <= 1.0) {
+            return wrong("least_open", "a number from 0 to 1");
         }
         if self.floor == 0 || self.ran_floor == 0 {
             return wrong("floor", "at least one segment");

@@ -1,6 +1,8 @@
 //! The keys of `[[proxy]]`.
 
-use ranpace_pep::rapid::{Accounting, Estimator, LateCapacity, RanRttMin, Settings, Slack, WindowRule};
+use ranpace_pep::rapid::{
+    Accounting, Estimator, LateCapacity, Profile, RanRttMin, RttMargin, Settings, Slack, WindowRule,
+};
 use ranpace_units::{Bytes, Span};
 
 use crate::key::{
@@ -56,9 +58,9 @@ pub(super) const TOTAL_BUFFER: Key<Size, Is<Bytes>> = Key {
 /// The keys of every `[[proxy]]`.
 pub(crate) const KEYS: Group = &[&NAME, &HOST, &KIND, &RAN_CC, &FLOW_BUFFER, &USER_BUFFER, &TOTAL_BUFFER];
 
-pub(super) const PROFILE: Key<Words<&Settings>, Open> = Key {
+pub(super) const PROFILE: Key<Words<Profile>, Open> = Key {
     name: "profile",
-    kind: Words(&[("thesis", &Settings::THESIS), ("field", &Settings::FIELD)]),
+    kind: Words(Profile::WORDS),
     default: Open("`\"field\"`"),
     about: "`\"field\"`, for use: detects under-reported capacity, keeps little data waiting, and keeps constant-rate \
             flows in the slow category; `\"thesis\"`, as published, for reproductions: it leaves 3 % of the goodput under \
@@ -66,22 +68,14 @@ pub(super) const PROFILE: Key<Words<&Settings>, Open> = Key {
 };
 pub(super) const ESTIMATOR: Key<Words<Estimator>> = Key {
     name: "estimator",
-    kind: Words(&[
-        ("alloc_plus_unused", Estimator::AllocPlusUnused),
-        ("fair_share", Estimator::FairShare),
-        ("larger", Estimator::Larger),
-    ]),
+    kind: Words(Estimator::WORDS),
     default: BY_PROFILE,
     about: "estimate of the capacity available to a user; `\"larger\"` with `\"field\"`, `\"alloc_plus_unused\"` with \
             `\"thesis\"`",
 };
 pub(super) const ACCOUNTING: Key<Words<Accounting>, Is<Accounting>> = Key {
     name: "accounting",
-    kind: Words(&[
-        ("rate", Accounting::Rate),
-        ("share_bytes", Accounting::ShareBytes),
-        ("literal", Accounting::Literal),
-    ]),
+    kind: Words(Accounting::WORDS),
     default: Is(Settings::THESIS.accounting),
     about: "how the part of their share that slow flows leave to others is counted; the other values are for study",
 };
@@ -106,7 +100,7 @@ pub(super) const FLOOR: Key<Whole<u32>, Is<u32>> = Key {
 };
 pub(super) const SLACK: Key<WordOr<Duration>, Is<Option<Span>>> = Key {
     name: "slack",
-    kind: WordOr("half_rtt", Within(Span::ZERO..=Span::SECOND)),
+    kind: WordOr(Slack::WORD, Within(Span::ZERO..=Span::SECOND)),
     default: Is(match Settings::THESIS.slack {
         Slack::Fixed(slack) => Some(slack),
         Slack::HalfRtt => None,
@@ -115,18 +109,14 @@ pub(super) const SLACK: Key<WordOr<Duration>, Is<Option<Span>>> = Key {
 };
 pub(super) const RAN_RTTMIN: Key<Words<RanRttMin>> = Key {
     name: "ran_rttmin",
-    kind: Words(&[
-        ("smoothed", RanRttMin::Smoothed),
-        ("bounded", RanRttMin::Bounded),
-        ("plain", RanRttMin::Plain),
-    ]),
+    kind: Words(RanRttMin::WORDS),
     default: BY_PROFILE,
     about: "minimum RTT towards users: as published (`\"smoothed\"`, with `\"thesis\"`); the same, but at most 1.5 times \
             the smallest ever measured (`\"bounded\"`, with `\"field\"`); the smallest ever measured (`\"plain\"`)",
 };
 pub(super) const SR_ALLOWANCE: Key<WordOr<Duration>> = Key {
     name: "sr_allowance",
-    kind: WordOr("technology", Within(Span::ZERO..=Span::SECOND)),
+    kind: WordOr(RttMargin::WORD, Within(Span::ZERO..=Span::SECOND)),
     default: BY_PROFILE,
     about: "added to that RTT: `\"0ms\"` with `\"thesis\"`; with `\"field\"` (`\"technology\"`) two scheduling-request \
             periods of the user's technology: 16 slots for LTE (16 ms, the authors' value) and NR, 2 for millimetre waves",
@@ -146,7 +136,7 @@ pub(super) const ACCOUNT_UDP: Key<Flag, Is<bool>> = Key {
 };
 pub(super) const HOLD: Key<Words<LateCapacity>> = Key {
     name: "hold",
-    kind: Words(&[("least", LateCapacity::Least), ("mean", LateCapacity::Mean)]),
+    kind: Words(LateCapacity::WORDS),
     default: BY_PROFILE,
     about: "capacity allocated while reports are late but not lost: the least of the last second, or the mean of that \
             second's reports (`\"mean\"`, with `\"field\"`)",
@@ -160,11 +150,7 @@ pub(super) const GUARD: Key<Flag> = Key {
 };
 pub(super) const WINDOW: Key<Words<WindowRule>, Is<WindowRule>> = Key {
     name: "window",
-    kind: Words(&[
-        ("wired", WindowRule::Wired),
-        ("whole", WindowRule::Whole),
-        ("module", WindowRule::Module),
-    ]),
+    kind: Words(WindowRule::WORDS),
     default: Is(Settings::THESIS.window),
     about: "`\"wired\"`: the window towards the server is for the smallest RTT to the server, the window towards the user \
             for the same rate and the smallest RTT to the user (the text); `\"whole\"`: both windows are the share for the \

@@ -27,6 +27,30 @@ fn proxy_backlog_closes_server_windows() {
 }
 
 #[test]
+fn a_kernels_window_keeps_a_fourth_until_twice_the_window_waits() {
+    let mut rig = Rig::new(Settings::FIELD.ticking(Span::from_millis(1)));
+    let flow = rig.open(RTT);
+    let wanted = rig.rapid.window(flow).unwrap();
+    assert_eq!(wanted, Bytes::new(45_840 * 5 / 4 + 2 * 1_440));
+    for (waiting, window) in [
+        (wanted / 2, wanted / 2),
+        (wanted, wanted / 4),
+        (wanted * 2, wanted / 4),
+        (wanted * 2 + Bytes::new(1), Bytes::ZERO),
+    ] {
+        rig.rapid.on_backlog(rig.now, flow, waiting);
+        assert_eq!(rig.rapid.window(flow), Some(window), "{waiting} wait");
+    }
+    // Without radio information, too: nothing has come yet, and the least buffer counts.
+    let mut rapid = Rapid::new(Settings::FIELD.ticking(Span::from_millis(1)));
+    let flow = rapid.open(at(0), 1, RTT, MSS);
+    for (waiting, room) in [(16, 4), (32, 4), (33, 0)] {
+        rapid.on_backlog(at(0), flow, Bytes::new(waiting << 10));
+        assert_eq!(rapid.room(flow), Bytes::new(room << 10), "{waiting} KiB wait");
+    }
+}
+
+#[test]
 fn flow_limited_by_the_user_side_is_not_slow() {
     for settings in [Settings::THESIS, Settings::FIELD] {
         let mut rig = Rig::new(settings);
