@@ -63,14 +63,14 @@ pub use record::{
 pub use recordings::{Recording, Recordings, Refused};
 pub use results::{Absent, PlayedRun, Results};
 pub use runs::{Point, Runs};
-pub use show::{chapter, verdict_text};
+pub use show::{chapter, report, verdict_text};
 pub use toml::{Table, Toml};
 pub use verdict::{Row, Verdict, verdict_counts};
 
 pub use crate::figure::Values;
 use crate::plot::PlotError;
 use crate::validate::tcp::Kernel;
-use crate::{Job, Report, Runner, Store, StoreError};
+use crate::{Job, Runner, Store, StoreError};
 
 /// Files and texts of experiments, by their folders.
 macro_rules! embedded {
@@ -205,40 +205,6 @@ pub fn chosen<'a>(
     }
     let is_meant = |experiment: &&Experiment| names.iter().any(|name| experiment.is_called(name));
     Ok(experiments.iter().filter(is_meant).collect())
-}
-
-/// The report of what was played. `command` is what was called to make it.
-///
-/// # Errors
-///
-/// If a plot cannot be drawn.
-pub fn report(
-    all: &[Played],
-    missing: &[&Recording],
-    quick: bool,
-    command: String,
-) -> Result<String, PlotError> {
-    let chapters = all.iter().map(chapter).collect::<Result<Vec<_>, _>>()?;
-    let mut warnings = Vec::new();
-    if quick {
-        warnings.push(
-            "This was a quick look with shorter runs at fewer points; nothing is judged by it.".to_owned(),
-        );
-    }
-    if !missing.is_empty() {
-        let names: Vec<&str> = missing.iter().map(|recording| recording.name.as_str()).collect();
-        warnings.push(format!("Recordings that were not there: {}.", names.join(", ")));
-    }
-    let names: Vec<&str> = all.iter().map(|played| played.experiment.id.as_str()).collect();
-    let title = match names[..] {
-        [one] => format!("Reproduction of {one}"),
-        _ => format!("{} reproductions", names.len()),
-    };
-    let intro =
-        "Each published figure is drawn again in its own form, what was published beside what was measured \
-        here; then follow the criteria. Everything else is folded."
-            .to_owned();
-    Report { title, command, intro, chapters, warnings, ..Report::default() }.html()
 }
 
 /// How experiments are run.

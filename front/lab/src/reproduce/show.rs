@@ -7,13 +7,48 @@ use super::experiment::{Experiment, PlotSpec, Role, TableSpec};
 use super::figure_table::FigureTable;
 use super::picture::pictures;
 use super::points::ratio;
+use super::recordings::Recording;
 use super::results::{PlayedRun, Results};
 use super::verdict::{Row, for_variant};
 use crate::figure::{Figure, of_group};
 use crate::figures::{Quantity, number};
 use crate::plot::{Axis, Bar, Frame, Line, LinePlot, Palette, PlotError, bars};
-use crate::report::{CaptionedPlot, Chapter, Comparison};
+use crate::report::{CaptionedPlot, Chapter, Comparison, Report};
 use crate::stats;
+
+/// The report of what was played. `command` is what was called to make it.
+///
+/// # Errors
+///
+/// If a plot cannot be drawn.
+pub fn report(
+    all: &[Played],
+    missing: &[&Recording],
+    quick: bool,
+    command: String,
+) -> Result<String, PlotError> {
+    let chapters = all.iter().map(chapter).collect::<Result<Vec<_>, _>>()?;
+    let mut warnings = Vec::new();
+    if quick {
+        warnings.push(
+            "This was a quick look with shorter runs at fewer points; nothing is judged by it.".to_owned(),
+        );
+    }
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|recording| recording.name.as_str()).collect();
+        warnings.push(format!("Recordings that were not there: {}.", names.join(", ")));
+    }
+    let names: Vec<&str> = all.iter().map(|played| played.experiment.id.as_str()).collect();
+    let title = match names[..] {
+        [one] => format!("Reproduction of {one}"),
+        _ => format!("{} reproductions", names.len()),
+    };
+    let intro =
+        "Each published figure is drawn again in its own form, what was published beside what was measured \
+        here; then follow the criteria. Everything else is folded."
+            .to_owned();
+    Report { title, command, intro, chapters, warnings, ..Report::default() }.html()
+}
 
 /// The verdicts for a terminal, by experiment. "R" marks robust criteria.
 pub fn verdict_text(rows: &[&Row]) -> String {
