@@ -34,12 +34,13 @@ and `queue`, the base station's RLC queue in megabytes; -1 before any was report
 
 | name | per step | source |
 |---|---|---|
-| "aurora" | 10 throughput (in 1,000 packets/s) - 1,000 latency (s) - 2,000 loss | Jay et al., ICML 2019, section 3.1 |
+| "aurora" | (10 throughput (packets/s) - 1,000 latency (s) - 2,000 loss) / 1,000 | Jay et al., ICML 2019, section 3.1 |
 | "vivace" | x (x^-0.1 - 900 max(gradient, 0) - 11.35 loss), x the throughput in Mbit/s | Dong et al., NSDI 2018, equation 1 |
 | "power" | (throughput - 5 loss rate) over its largest, over mean RTT over smallest | as Orca's, Abbasloo et al., SIGCOMM 2020, section 4 |
 
 Throughput and RTT of "power" are compared with those of the episode, so an agent that sends little is not told what it misses; the other
-two reward throughput as such. Aurora's throughput is in packets per second in the paper; the scale is ours. The factor of Orca's loss is 5 as in its code.
+two reward throughput as such. Aurora's is divided by 1,000 as in its code, and counts packets of 1,500 bytes. The factor of Orca's loss is 5 as in its
+code. These sources were not at hand when this was written: compare before you publish figures that depend on a constant.
 
 **Randomisation**: `rate`, `rtt` and `buffer_bdp` may be pairs (low, high) from which each episode draws (`rate` and `buffer_bdp`
 log-uniformly); `trace`, `cell` and `cross` may be lists. `Cell-v0` draws the place of its user, which walks, and how many others there
@@ -181,7 +182,7 @@ def _info(seen: list[float]) -> dict[str, float | None]:
 def _aurora(env: _FlowEnv, seen: list[float]) -> float:
     sent = seen[6] + seen[7]
     rtt = seen[2] if seen[2] == seen[2] else env._srtt
-    return 10.0 * seen[1] / PACKET_BITS / 1e3 - 1e3 * rtt - 2e3 * (seen[7] / sent if sent else 0.0)
+    return 1e-3 * (10.0 * seen[1] / PACKET_BITS - 1e3 * rtt - 2e3 * (seen[7] / sent if sent else 0.0))
 
 
 def _vivace(env: _FlowEnv, seen: list[float]) -> float:
