@@ -425,6 +425,11 @@ fn proxy_config() {
     fuzz("proxy_config", 4);
 }
 
+#[test]
+fn receiver_report() {
+    fuzz("receiver_report", 1);
+}
+
 /// A target that is only listed is not run.
 #[test]
 fn every_target_has_its_test_a_corpus_and_a_line_in_the_docs() {
