@@ -78,7 +78,8 @@ ifeq ($(HAS_PYTHON),)
 	@test -z "$$RANPACE_NO_SKIP" || { echo "make python needs Python 3.10 or later with venv: apt install python3-venv" >&2; exit 1; }
 	@echo "skipped: the Python package needs Python 3.10 or later with venv"
 else
-	$(CARGO) build --workspace --locked $(CHECKED)
+	@# With --tests packages have the features that tests give them, so that nothing is compiled again after `make unit`.
+	$(CARGO) build --workspace --lib --bins --tests --locked $(CHECKED)
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement front/python/test-requirements.txt
 	rm -rf $(PACKAGE)
