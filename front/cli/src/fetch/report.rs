@@ -21,7 +21,7 @@ pub fn page(done: &Done, rows: &[Row], command: &str) -> Result<String, PlotErro
     let plots = [
         (
             rates(done, &palette)?,
-            "Content that arrived, over time since the first packet of the handshake: of the first download of each row.",
+            "Content that could be read, over time since the first packet of the handshake: of the first download of each row. It is read in order, so that a repaired loss releases much at once.",
         ),
         (
             distribution(rows, &palette)?,
