@@ -1,7 +1,7 @@
 //! HTTP/1.1 over the kernel's TCP, with TLS or without.
 
 use std::convert::Infallible;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::answer::Answer;
 use crate::content::{Content, ContentError};
 use crate::metrics::{Protocol, ProtocolLabels, Reason};
-use crate::shared::{Shared, is_out_of_files};
+use crate::shared::Shared;
 
 /// Longest head of a request. Ours.
 const HEAD: usize = 32 << 10;
@@ -49,10 +49,15 @@ pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, http3: u16,
         };
         let (stream, address) = match accepted {
             Ok(accepted) => accepted,
+            // A client that is gone already concerns nobody else.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) =>
+            {
+                continue;
+            }
             Err(error) => {
-                if is_out_of_files(&error) {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                }
+                // Out of files, mostly: others close theirs.
+                tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }

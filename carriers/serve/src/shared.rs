@@ -1,6 +1,5 @@
 //! What all connections of a server share.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,6 @@ use http::{HeaderMap, Method, Uri};
 use noq::TransportConfig;
 use ranpace_noq::Controls;
 use ranpace_rnisd::server::PerAddress;
-use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -62,9 +60,4 @@ impl Shared {
         self.metrics.cut_off(protocol, Reason::File);
         tracing::warn!(path, %error, "an answer was cut off");
     }
-}
-
-/// Whether there are no descriptors or no memory for another connection.
-pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
 }

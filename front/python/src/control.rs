@@ -4,10 +4,10 @@
 //! `run`, so that a control sees its events in their order and the same run gives the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::IntoPyObjectExt as _;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use ranpace_cc::{
@@ -24,7 +24,8 @@ static REGISTERED: Mutex<BTreeMap<String, &'static Entry>> = Mutex::new(BTreeMap
 
 /// The registered controls.
 pub fn registered() -> Vec<&'static Entry> {
-    REGISTERED.lock().map(|all| all.values().copied().collect()).unwrap_or_default()
+    // Nothing that could panic happens between the steps of a change to the list, so it is whole.
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
 }
 
 /// Whether a text may name a registered control: such runs call Python.
@@ -178,7 +179,7 @@ pub fn register(
         build: Box::leak(Box::new(build)),
         receiver,
     };
-    let mut all = REGISTERED.lock().map_err(|_| PyRuntimeError::new_err("the list of controls is broken"))?;
+    let mut all = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
     all.insert(name.to_owned(), Box::leak(Box::new(entry)));
     Ok(())
 }

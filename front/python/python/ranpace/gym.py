@@ -50,6 +50,7 @@ are. Everything is drawn from the seed of `reset`; the same seed and actions giv
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Union
 
@@ -89,7 +90,7 @@ Range = Union[float, Sequence[float]]
 Choice = Union[str, Sequence[Union[str, None]], None]
 
 
-class _FlowEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+class _FlowEnv(gymnasium.Env[np.ndarray, np.ndarray], ABC):
     """A flow whose window an agent sets. Subclasses draw its scenario."""
 
     metadata = {"render_modes": []}
@@ -109,8 +110,9 @@ class _FlowEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self.observation_space = spaces.Box(-1.0, 10.0, (10 if radio else 7,), np.float32)
         self._link: _ranpace.Link | None = None
 
+    @abstractmethod
     def _scenario(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """The scenario of the next episode."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
