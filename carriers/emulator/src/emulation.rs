@@ -185,7 +185,8 @@ pub fn emulate(
         let (say_set_up, set_up) = mpsc::channel();
         let (say_begun, hear_begun) = mpsc::channel();
         let (names, is_over, settings) = (namespaces.names(), &over, &settings);
-        let followed = plan.workloads.as_ref().map(|workloads| workloads.followed.clone()).unwrap_or_default();
+        let followed =
+            plan.workloads.as_ref().map(|workloads| workloads.followed.clone()).unwrap_or_default();
         let player = scope.spawn(move || {
             let player = Player::new(topology, names, settings, &followed)?;
             let _ = say_set_up.send(());

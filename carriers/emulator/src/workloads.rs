@@ -122,10 +122,11 @@ impl Workloads {
             return Err(WorkloadError::Crowd { found: flows.len() });
         }
         let known = fs::read_to_string(CONTROLS).unwrap_or_default();
-        let settings = flows.iter().enumerate().map(|(place, flow)| match self.followed.contains_key(&place) {
-            true => Ok(None),
-            false => self.settings_of(flow, &known),
-        });
+        let settings =
+            flows.iter().enumerate().map(|(place, flow)| match self.followed.contains_key(&place) {
+                true => Ok(None),
+                false => self.settings_of(flow, &known),
+            });
         settings.collect()
     }
 

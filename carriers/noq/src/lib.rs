@@ -36,8 +36,8 @@ use noq::{Connection, PathId};
 pub use ranpace_cc::{
     Algorithm, AlgorithmError, Allocation, PepReport, RadioHint, ReceiverReport, bw_report,
 };
-pub use ranpace_quic::{Control, Sample, Stats};
 use ranpace_quic::{Adapter, Clock};
+pub use ranpace_quic::{Control, Sample, Stats};
 use ranpace_units::{Bytes, Time};
 
 /// Makes a control for each connection: a factory for [`noq::TransportConfig::congestion_controller_factory`].

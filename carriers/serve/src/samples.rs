@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use noq::Connection;
@@ -20,6 +20,8 @@ use crate::radio::Chooser;
 pub struct Samples {
     file: File,
     interval: Duration,
+    /// Connections so far.
+    count: AtomicU64,
     /// The disk was full, or gone: that is said once.
     is_broken: AtomicBool,
 }
@@ -28,7 +30,7 @@ pub struct Samples {
 #[derive(Serialize)]
 struct Line<'a> {
     /// Number of the connection, since the server began.
-    connection: usize,
+    connection: u64,
     client: Option<SocketAddr>,
     control: &'a str,
     /// Time since the connection's handshake.
@@ -47,13 +49,13 @@ impl Samples {
     /// If it cannot be opened.
     pub fn append(path: &Path, interval: Duration) -> io::Result<Self> {
         let file = File::options().create(true).append(true).open(path)?;
-        Ok(Self { file, interval, is_broken: AtomicBool::new(false) })
+        Ok(Self { file, interval, count: AtomicU64::new(0), is_broken: AtomicBool::new(false) })
     }
 
     /// Records a connection until it is closed, or `over` is cancelled: noq closes a connection that nobody holds, so that this must
     /// not hold it longer than others do.
     pub async fn record(&self, connection: Connection, chooser: Chooser, over: CancellationToken) {
-        let begun = Instant::now();
+        let (number, begun) = (self.count.fetch_add(1, Ordering::Relaxed), Instant::now());
         let mut tick = interval(self.interval);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let client = || Some(connection.path(noq::PathId::ZERO)?.remote_address().ok()?);
@@ -69,7 +71,7 @@ impl Samples {
             // A closed connection may have no path any more.
             if let Some(sample) = sample.or_else(|| last.take().filter(|_| is_last)) {
                 self.write(&Line {
-                    connection: connection.stable_id(),
+                    connection: number,
                     client: client(),
                     control: controls.algorithm().as_str(),
                     time_s: begun.elapsed().as_secs_f64(),

@@ -312,7 +312,11 @@ fn quic_settings(
     Ok(settings)
 }
 
-fn endpoint(address: SocketAddr, settings: ServerConfig, peps: Option<&Peps>) -> Result<Endpoint, ServeError> {
+fn endpoint(
+    address: SocketAddr,
+    settings: ServerConfig,
+    peps: Option<&Peps>,
+) -> Result<Endpoint, ServeError> {
     let open = || {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
         if address.is_ipv6() {

@@ -28,13 +28,12 @@ impl Attacker {
     fn new(server: SocketAddr, every: u64, is_copy: bool) -> Self {
         let socket = |address| {
             let socket = UdpSocket::bind(address).unwrap();
-            socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+            socket.set_nonblocking(true).unwrap();
             socket
         };
         let [to_client, own, other] = ["127.0.0.1:0", "127.0.0.1:0", "127.0.0.9:0"].map(socket);
         own.connect(server).unwrap();
         other.connect(server).unwrap();
-        [&to_client, &own, &other].map(|socket| socket.set_nonblocking(true).unwrap());
         let address = to_client.local_addr().unwrap();
         let (spoofed, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let stop = Arc::new(AtomicBool::new(false));

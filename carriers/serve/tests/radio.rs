@@ -1,9 +1,9 @@
 //! Radio information of an RNIS server for the controls of connections.
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod rig;
 #[path = "rig/radio_server.rs"]
 mod radio_server;
+mod rig;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
