@@ -133,7 +133,9 @@ fn grant(measured_at: Time) -> RadioHint {
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_of_each_receiver_reach_its_control() {
     // One that only measures, and those whose modem tells them of grants and qualities.
-    for (name, length_ms) in [("cdbe", 500), ("cqic-s", 500), ("dcic", 500), ("quic-cqic", 1_200)] {
+    for (name, length_ms) in
+        [("cdbe", 500), ("cqic-s", 500), ("dcic", 500), ("quic-cqic:tbs=1000/4000/9000", 1_200)]
+    {
         let controls: Arc<Controls> = Arc::new(name.parse().unwrap());
         let meter = Meter::new(&name.parse().unwrap()).unwrap();
         let rig = Rig::new(&meter, controls.clone()).await;

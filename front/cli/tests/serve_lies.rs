@@ -98,7 +98,7 @@ fn download(emulation: &Emulation, path: &'static str, lie: Option<(&'static str
                 let lying = lie.map(|(_, format, lie)| {
                     tokio::spawn(async move {
                         for number in 0.. {
-                            let made_at = Time::from_micros(begun.elapsed().as_micros() as u64);
+                            let made_at = Time::from_nanos(begun.elapsed().as_nanos() as u64);
                             let report = format.encode(lie(number));
                             let content = NumberedReport { number, made_at, report }.encode();
                             if connection.send_datagram(content.into()).is_err() {
@@ -165,8 +165,9 @@ fn lying_receivers_and_lying_feeds_do_not_make_connections_much_slower_than_the_
     let server = Server::start(&emulation, &arguments);
     let plain = download(&emulation, "/cubic/bytes/6000000", None);
     let endless: Lie = |_| Rate::from_mbit_per_s(1_000);
-    let nothing: Lie = |_| Rate::from_kbit_per_s(50);
-    let wild: Lie = |number| Rate::from_kbit_per_s(100 * 4_u64.pow(number.wrapping_mul(0x9E37_79B9) >> 29));
+    let nothing: Lie = |_| Rate::from_bits_per_s(50_000);
+    let wild: Lie =
+        |number| Rate::from_bits_per_s(100_000 * 4_u64.pow(number.wrapping_mul(0x9E37_79B9) >> 29));
     for (control, path, format) in
         [("cdbev2", "/cdbev2/bytes/6000000", Format::ThesisV2), ("dcic", "/dcic/bytes/6000000", Format::V1)]
     {

@@ -62,7 +62,7 @@ fn connections_of_ranpace_serve_hear_what_a_pep_has_seen_and_go_on_without_it() 
     };
     fetch(&rig);
     let reports = metric(&rig, "serve_pep_reports_total");
-    assert!(reports >= 50, "{reports} reports; {}", rig.log(server));
+    assert!(reports >= 20, "{reports} reports; {}", rig.log(server));
     let samples = std::fs::read_to_string(rig.folder.path().join("samples")).unwrap();
     let both = samples.lines().filter(|line| line.contains("\"both\":1.0")).count();
     assert!(both >= 10, "{both} of {} samples with both windows: {samples}", samples.lines().count());
