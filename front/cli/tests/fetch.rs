@@ -74,6 +74,13 @@ fn serve(folder: &Path, address: &str) -> Child {
     child
 }
 
+/// A file as OpenSSL writes it.
+#[cfg(feature = "serve")]
+fn pem(label: &str, content: &[u8]) -> String {
+    let content = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, content);
+    format!("-----BEGIN {label}-----\n{content}\n-----END {label}-----\n")
+}
+
 #[test]
 #[cfg(feature = "serve")]
 fn kill_9_of_the_server_at_any_moment_leaves_no_partial_file_under_the_whole_ones_name() {
@@ -83,13 +90,14 @@ fn kill_9_of_the_server_at_any_moment_leaves_no_partial_file_under_the_whole_one
     let whole = content(SIZE);
     fs::write(folder.path().join("files/file"), &whole).unwrap();
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    fs::write(folder.path().join("certificate.pem"), own.cert.pem()).unwrap();
-    fs::write(folder.path().join("key.pem"), own.signing_key.serialize_pem()).unwrap();
+    fs::write(folder.path().join("certificate.pem"), pem("CERTIFICATE", own.cert.der())).unwrap();
+    fs::write(folder.path().join("key.pem"), pem("PRIVATE KEY", &own.signing_key.serialize_der())).unwrap();
     let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (address, url) = (format!("127.0.0.1:{port}"), format!("https://localhost:{port}/file"));
-    let mut resumed = 0;
+    let mut broken_off = 0;
     for (http, pauses_ms) in [("3", [20, 60, 120, 250]), ("1.1", [10, 30, 60, 120])] {
         let saved = folder.path().join("saved");
+        fs::create_dir(&saved).unwrap();
         let arguments =
             [&url, "--insecure", "--timeout", "500ms", "--http", http, "--save", saved.to_str().unwrap()];
         for pause_ms in pauses_ms {
@@ -100,6 +108,8 @@ fn kill_9_of_the_server_at_any_moment_leaves_no_partial_file_under_the_whole_one
             server.wait().unwrap();
             let output = running.wait_with_output().unwrap();
             let is_whole = saved.join("file").exists();
+            let part = fs::metadata(saved.join(".file.ranpace-part")).map_or(0, |part| part.len());
+            broken_off += usize::from(part > 0);
             assert_eq!(
                 output.status.success(),
                 is_whole,
@@ -111,16 +121,14 @@ fn kill_9_of_the_server_at_any_moment_leaves_no_partial_file_under_the_whole_one
             }
         }
         let mut server = serve(folder.path(), &address);
-        let output = ranpace(&[&arguments[..], &["--json"]].concat()).output().unwrap();
+        let output = ranpace(&arguments).output().unwrap();
         server.kill().unwrap();
         server.wait().unwrap();
         assert!(output.status.success(), "{:?}", texts(&output));
         assert!(fs::read(saved.join("file")).unwrap() == whole, "HTTP/{http}: another content came");
-        let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        resumed += usize::from(figures[0]["each"][0]["resumed_from_bytes"].as_u64().unwrap() > 0);
         fs::remove_dir_all(&saved).unwrap();
     }
-    assert!(resumed > 0, "no download was broken off in the middle");
+    assert!(broken_off > 0, "no download was broken off in the middle");
 }
 
 #[test]

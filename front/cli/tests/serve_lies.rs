@@ -42,8 +42,8 @@ from = "server"
 to = "phone"
 cc = "cubic"
 "#;
-/// Bytes of a download, 2.4 s of the link.
-const SIZE: u64 = 6_000_000;
+/// Bytes of a download, 1.6 s of the link.
+const SIZE: u64 = 4_000_000;
 /// A connection that is lied to takes at most so many times as long as with the plain control. Ours: in the simulator the guard needs a
 /// second at most to find a lie.
 const MOST: f64 = 1.5;
@@ -163,13 +163,13 @@ fn lying_receivers_and_lying_feeds_do_not_make_connections_much_slower_than_the_
     arguments.extend(["--feed".to_owned(), format!("table:{}", table.display())]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let server = Server::start(&emulation, &arguments);
-    let plain = download(&emulation, "/cubic/bytes/6000000", None);
+    let plain = download(&emulation, "/cubic/bytes/4000000", None);
     let endless: Lie = |_| Rate::from_mbit_per_s(1_000);
     let nothing: Lie = |_| Rate::from_bits_per_s(50_000);
     let wild: Lie =
         |number| Rate::from_bits_per_s(100_000 * 4_u64.pow(number.wrapping_mul(0x9E37_79B9) >> 29));
     for (control, path, format) in
-        [("cdbev2", "/cdbev2/bytes/6000000", Format::ThesisV2), ("dcic", "/dcic/bytes/6000000", Format::V1)]
+        [("cdbev2", "/cdbev2/bytes/4000000", Format::ThesisV2), ("dcic", "/dcic/bytes/4000000", Format::V1)]
     {
         for (name, lie) in [("endless", endless), ("nothing", nothing), ("wild", wild)] {
             let time = download(&emulation, path, Some((control, format, lie)));
@@ -177,8 +177,8 @@ fn lying_receivers_and_lying_feeds_do_not_make_connections_much_slower_than_the_
             assert!(ratio <= MOST, "{control}, {name}: {time:?}, with CUBIC {plain:?}");
         }
     }
-    let plain = download(&emulation, "/newreno/bytes/6000000", None);
-    let meld = download(&emulation, "/meld/bytes/6000000", None);
+    let plain = download(&emulation, "/newreno/bytes/4000000", None);
+    let meld = download(&emulation, "/meld/bytes/4000000", None);
     assert!(meld.as_secs_f64() <= MOST * plain.as_secs_f64(), "MELD: {meld:?}, plain {plain:?}");
     stop.store(true, Ordering::Relaxed);
     feed.join().unwrap();
