@@ -9,7 +9,7 @@ use ranpace_cc::bw_report::{self, Format};
 use ranpace_cc::{Ack, Algorithm, Context, Pacing, RateSample, ReceiverReport, Sample, State, Window};
 use ranpace_emulator::{Headers, mark_ce};
 use ranpace_lab::trace_tools::{Clock, LogFormat, RateUnit, TimeUnit, read_log_text};
-use ranpace_link::{Service, Trace, TraceError, TraceParser, TraceStats};
+use ranpace_link::{LightTrace, Service, Trace, TraceError, TraceParser, TraceStats};
 use ranpace_phy::LteBandwidth;
 use ranpace_radio::channel::{Groups, Position, RecordedFading, Recording, RecordingError, Trajectory};
 use ranpace_scenario::{ChangeKind, Scenario, TraceSource, Transport, Workload, parse};
@@ -20,8 +20,9 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 25] = [
+pub const TARGETS: [(&str, Target); 26] = [
     ("trace", trace),
+    ("light_trace", light_trace),
     ("log", log),
     ("scenario", scenario),
     ("cell", cell),
@@ -396,6 +397,20 @@ pub fn tap(data: &[u8]) {
     });
     // At most an IP packet, and a TCP header for each of its bytes.
     assert!(bytes <= 65_575 * 61 && (bytes == 0 || read.is_ok()));
+}
+
+/// A recording under light load is refused with a reason, or has a length and trains in the order of time, from zero on.
+pub fn light_trace(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    match LightTrace::parse(text) {
+        Ok(trace) => {
+            let trains = trace.trains();
+            assert!(trains.len() >= 3 && trains[0].at.is_zero() && !trace.duration().is_zero());
+            assert!(trains.windows(2).all(|pair| pair[0].at <= pair[1].at));
+            assert!(trains.iter().all(|train| !train.opportunities.is_empty()));
+        }
+        Err(error) => assert!(!error.to_string().is_empty() && error.to_string().len() < 500),
+    }
 }
 
 /// A trace in pieces is a trace in one piece; what was read can be written and read again; an error has a line.

@@ -29,12 +29,13 @@ use crate::{common, interrupt, output};
     ranpace compare --trace builtin:umts --seeds 10 --json\n  \
     ranpace compare --cell lte\n  \
     ranpace compare --cell zhong-lte-ch6 --cc cubic,bbr1 --seeds 5\n  \
+    ranpace compare --trace down-pdo --light down-delay-light-pdo --trace-up up-pdo --light-up up-delay-light-pdo --rtt 0ms\n  \
     ranpace compare --all --seeds 20\n\n\
     An algorithm is NAME(+DECORATOR)*(:key=value)*; `ranpace list cc` shows all of them, `ranpace list cells` the cells.")]
 pub struct Compare {
     /// Compare every control and mechanism in every situation instead: links, cells, beside CUBIC, short transfers, a call; `--cc`
     /// then chooses some of them, by their names in the table. With 20 seeds it takes half an hour on two cores
-    #[arg(long, conflicts_with_all = ["trace", "trace_up", "rate", "cell", "scale", "rtt", "buffer", "queue", "loss", "time", "warmup", "flows"])]
+    #[arg(long, conflicts_with_all = ["trace", "trace_up", "light", "light_up", "rate", "cell", "scale", "rtt", "buffer", "queue", "loss", "time", "warmup", "flows"])]
     all: bool,
     /// With --all, write the tables into this page, between its lines `<!-- compare --all -->` and `<!-- end -->`, and the plots
     /// beside it
@@ -49,6 +50,12 @@ pub struct Compare {
     /// Trace of the link up [default: 48 Mbit/s]
     #[arg(long, value_name = "FILE", conflicts_with = "rate")]
     trace_up: Option<String>,
+    /// With --trace: what was recorded down under light load, as CellReplay records it; the trace is then that of heavy load
+    #[arg(long, value_name = "FILE", requires = "trace", conflicts_with = "seeds")]
+    light: Option<String>,
+    /// The same for --trace-up
+    #[arg(long, value_name = "FILE", requires = "trace_up", conflicts_with = "seeds")]
+    light_up: Option<String>,
     /// Capacity factor of the traces [default: 1]
     #[arg(long, value_name = "FACTOR", conflicts_with = "rate")]
     scale: Option<f64>,
@@ -147,6 +154,7 @@ impl Compare {
             cell: self.cell,
             trace: self.trace.clone(),
             trace_up: self.trace_up.clone(),
+            light: [self.light.clone(), self.light_up.clone()],
             scale: self.scale,
             rate: self.rate,
             cc: self.cc.clone().unwrap_or_else(usual),

@@ -24,6 +24,8 @@ pub struct CompareSpec {
     pub access: Access,
     /// The algorithms, in the order of the table.
     pub algorithms: Vec<Algorithm>,
+    /// Files of what was recorded under light load, in front of the traces down and up, if there are any.
+    pub light: [Option<String>; 2],
     /// Round-trip time without queues.
     pub rtt: Span,
     /// Limit of the bottleneck's queue.
@@ -91,6 +93,7 @@ impl CompareSpec {
                 spec.name = format!("compare-{}", algorithm.as_str());
                 (spec.buffer, spec.queue, spec.loss) = (self.buffer, self.queue, self.loss);
                 (spec.reverse, spec.duration, spec.warmup) = (self.reverse, self.time, self.warmup);
+                spec.light.clone_from(&self.light);
                 (spec.flows, spec.seed) = (self.flows, u64::from(seed));
                 jobs.push(Job::new(algorithm.as_str(), dumbbell(&spec), "compare", traces)?);
             }

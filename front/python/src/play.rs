@@ -148,6 +148,7 @@ pub fn compare(
         }
     };
     let options = CompareOptions {
+        light: [None, None],
         cell: cell
             .map(|name| CellCompareSpec::preset(&name).map_err(|error| asked(py, error)))
             .transpose()?,

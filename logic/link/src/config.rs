@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ranpace_units::{Bytes, Rate, Span};
 
-use crate::Trace;
+use crate::{LightService, Trace};
 
 /// A one-way link.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,12 +23,14 @@ pub struct LinkConfig {
     pub loss: Loss,
     /// Reordering: packets that may be overtaken.
     pub reorder: Option<Reorder>,
+    /// What was recorded under light load, in front of the queue; for a trace that was recorded under heavy load.
+    pub light: Option<LightService>,
 }
 
 impl LinkConfig {
     /// A link without jitter, loss and reordering.
     pub fn new(service: Service, queue: QueueConfig, delay: Span) -> Self {
-        Self { service, queue, delay, jitter: Jitter::None, loss: Loss::None, reorder: None }
+        Self { service, queue, delay, jitter: Jitter::None, loss: Loss::None, reorder: None, light: None }
     }
 }
 

@@ -5,7 +5,10 @@ mod keys;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ranpace_link::{Jitter, Limit, LinkConfig, Loss, QueueConfig, Reorder, Service, Trace, TraceService};
+use ranpace_link::{
+    Jitter, LightService, LightTrace, Limit, LinkConfig, Loss, QueueConfig, Reorder, Service, Trace,
+    TraceService,
+};
 use ranpace_units::{Bytes, Span};
 
 use self::keys::jitter::JitterKind;
@@ -152,11 +155,15 @@ pub(crate) fn read<'t>(section: Section<'t>, number: usize, traces: &mut Traces<
 
 /// Reads the configuration of a link; missing values come from `base`.
 fn read_config(section: &mut Section<'_>, base: Option<&Configured>, traces: &mut Traces<'_>) -> Configured {
-    let (service, overhead) = read_service(section, base, traces);
+    let light = section.find(&LIGHT);
+    let light_timer = section.find(&LIGHT_TIMER);
+    let is_light = light.is_some() || base.is_some_and(|base| base.link.light.is_some());
+    let (service, overhead) = read_service(section, base, traces, is_light);
     let mut config = match base {
         Some(base) => LinkConfig { service, ..base.link.clone() },
         None => LinkConfig::new(service, QueueConfig::drop_tail(Limit::Packets(PACKETS)), DELAY.default.0),
     };
+    read_light((light, light_timer), &mut config, traces);
     section.set(&mut config.delay, &DELAY);
     if let Some(jitter) = section.find(&JITTER).and_then(|field| read_jitter(&field)) {
         config.jitter = jitter;
@@ -176,18 +183,62 @@ fn read_config(section: &mut Section<'_>, base: Option<&Configured>, traces: &mu
     Configured { link: config, overhead }
 }
 
+/// Reads `light` and `light_timer`; the sizes of opportunity and overhead are those of the link's trace.
+fn read_light(
+    (light, timer): (Option<Field<'_>>, Option<Field<'_>>),
+    config: &mut LinkConfig,
+    traces: &mut Traces<'_>,
+) {
+    let Service::Trace(heavy) = &config.service else {
+        for field in [&light, &timer].into_iter().flatten() {
+            field.error("applies only to a trace, which is then the recording under heavy load, but this link has none");
+        }
+        config.light = None;
+        return;
+    };
+    if let Some(field) = &light {
+        let text = traces.text(field);
+        let trace = text
+            .and_then(|text| LightTrace::parse(&text).map_err(|error| field.error(error.to_string())).ok());
+        config.light = trace.map(|trace| LightService {
+            trace: Arc::new(trace),
+            timer: Span::ZERO,
+            opportunity: heavy.opportunity,
+            overhead: heavy.overhead,
+        });
+    }
+    match (&mut config.light, timer) {
+        (Some(light), timer) => {
+            (light.opportunity, light.overhead) = (heavy.opportunity, heavy.overhead);
+            if let Some(timer) = timer.and_then(|field| LIGHT_TIMER.kind.read(&field)) {
+                light.timer = timer;
+            }
+        }
+        (None, Some(timer)) if light.is_none() => timer.error("applies only to a link with `light`"),
+        (None, _) => {}
+    }
+}
+
+/// Opportunity of CellReplay's recordings, whose packets have at most 1400 B with the header of its TUN device.
+const LIGHT_OPPORTUNITY: Bytes = Bytes::new(1_400);
+
 /// Reads `rate`, or `trace` with its keys; and the overhead of a link with a rate.
 fn read_service(
     section: &mut Section<'_>,
     base: Option<&Configured>,
     traces: &mut Traces<'_>,
+    is_light: bool,
 ) -> (Service, Bytes) {
     let (base_overhead, base) =
         (base.map_or(Bytes::ZERO, |base| base.overhead), base.map(|b| &b.link.service));
     let (rate, trace) = (section.find(&RATE), section.find(&TRACE));
     let played = if rate.is_some() || trace.is_some() || base.is_none() {
         let trace = trace.as_ref().filter(|_| rate.is_none());
-        trace.and_then(|trace| traces.load(trace)).map(TraceService::new)
+        let played = trace.and_then(|trace| traces.load(trace)).map(TraceService::new);
+        match played {
+            Some(played) if is_light => Some(TraceService { opportunity: LIGHT_OPPORTUNITY, ..played }),
+            other => other,
+        }
     } else if let Some(Service::Trace(played)) = base {
         Some(played.clone())
     } else {

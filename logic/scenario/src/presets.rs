@@ -18,6 +18,8 @@ pub struct DumbbellSpec<'a> {
     pub name: String,
     /// The bottleneck.
     pub access: Access,
+    /// Files of what was recorded under light load, in front of the traces down and up, if there are any.
+    pub light: [Option<String>; 2],
     /// Round-trip time without queues; half of it in each direction.
     pub rtt: Span,
     /// Limit of the bottleneck's queue.
@@ -122,6 +124,7 @@ impl<'a> DumbbellSpec<'a> {
         Self {
             name: "dumbbell".to_owned(),
             access,
+            light: [None, None],
             rtt,
             buffer: Limit::Bytes(Bytes::new(150_000)),
             queue: QueueKind::DropTail,
@@ -177,6 +180,9 @@ fn write_service(text: &mut String, spec: &DumbbellSpec<'_>, is_down: bool) -> f
     writeln!(text, "trace = {}", quoted(trace))?;
     if let Access::Trace { repeat, scale, .. } = &spec.access {
         writeln!(text, "repeat = {repeat}\nscale = {}", number(*scale))?;
+    }
+    if let Some(light) = &spec.light[usize::from(!is_down)] {
+        writeln!(text, "light = {}", quoted(light))?;
     }
     Ok(())
 }
@@ -321,6 +327,7 @@ mod tests {
             let (rtt, stagger) = (Span::from_nanos(rtt), Span::from_nanos(stagger));
             let (duration, warmup) = (Span::from_nanos(duration), Span::from_nanos(warmup));
             let spec = DumbbellSpec {
+                light: [None, None],
                 name: name.clone(), access: Access::Rate(rate), rtt, buffer, queue: kind, loss, reverse: None, flows,
                 stagger, cc: &cc, duration, warmup, seed,
             };

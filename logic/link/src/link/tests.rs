@@ -253,7 +253,7 @@ proptest! {
     ) {
         let reorder = is_reordering.then_some(Reorder { probability: 0.1, extra: MS * 2 });
         let queue = every_queue(Limit::Packets(limit))[kind].clone();
-        let config = LinkConfig { service, queue, delay: MS * 7, jitter, loss, reorder };
+        let config = LinkConfig { service, queue, delay: MS * 7, jitter, loss, reorder, light: None };
         let (mut eager, mut lazy) = (Link::new(&config, 9), Link::new(&config, 9));
         let (mut eager_log, mut lazy_log) = (Log::default(), Log::default());
         let (mut now, mut eager_arrived, mut lazy_arrived) = (Time::ZERO, Vec::new(), Vec::new());
