@@ -347,7 +347,7 @@ mod tests {
             ("vages", "nearest: vegas"),
             (
                 "cubic+codel",
-                "unknown decorator \"codel\" in \"cubic+codel\"; there are: c2tcp, meld-de, meld-me",
+                "unknown decorator \"codel\" in \"cubic+codel\"; there are: c2tcp, lda, meld-de, meld-me",
             ),
             (
                 "bbr1+c2tcp",

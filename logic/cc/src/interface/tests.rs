@@ -173,7 +173,8 @@ fn decorators_and_guard_forward_every_hook() {
     assert!(all.len() >= 25, "{all:?}");
     // Hooks that each wrapper decides itself; all others go to the inner control.
     let own = |name: &str| match name {
-        "c2tcp" => vec!["set_target"],                // it has its own target
+        "c2tcp" => vec!["set_target"], // it has its own target
+        "lda" => vec![],
         "meld-de" | "meld-me" => vec!["wants_radio"], // it does, whatever the parent wants
         "guard" => vec!["owns_recovery"],             // depends on which of the two sets the window
         other => panic!("{other}: what does it decide by itself?"),
