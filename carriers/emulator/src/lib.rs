@@ -15,6 +15,7 @@ mod application;
 mod headers;
 mod hint_json;
 mod hint_line;
+mod summary;
 mod timeliness;
 mod topology;
 
@@ -95,6 +96,7 @@ mod workloads;
 
 pub use headers::{Headers, mark_ce};
 pub use hint_line::{HintLine, LONGEST as LONGEST_HINT_LINE, PepLine, RadioLine};
+pub use summary::EmulationSummary;
 pub use timeliness::{LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Timeliness, Watch};
 pub use topology::{Topology, TopologyError};
 

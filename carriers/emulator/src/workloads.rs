@@ -28,7 +28,8 @@ pub enum WorkloadError {
     /// The kernel has no such congestion control.
     #[error(
         "flow {flow:?}: this kernel has no congestion control {asked:?}; tcp_available_congestion_control has {known}. \
-         `--cc NAME` chooses one for all flows, and `--hosts-only` leaves the flows to programs"
+         `--cc NAME` chooses one for all flows, `--hosts-only` leaves the flows to programs, and a flow with transport = \"quic\" \
+         plays any of ours"
     )]
     Control {
         /// Name of the flow.
