@@ -55,8 +55,8 @@ pub(super) const SCALE: Key<Positive> = Key {
 pub(super) const OPPORTUNITY: Key<Size> = Key {
     name: "opportunity",
     kind: Within(Bytes::new(1)..=Bytes::new(1_000_000)),
-    default: Open("`\"1504B\"`; with `light` `\"1400B\"`"),
-    about: "size of one delivery opportunity of the trace",
+    default: Open("`\"1504B\"`"),
+    about: "size of one delivery opportunity of the trace; the default is `\"1400B\"` with `light`",
 };
 pub(super) const OVERHEAD: Key<Size> = Key {
     name: "overhead",
