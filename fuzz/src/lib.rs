@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ranpace_cc::bw_report::{self, Format};
 use ranpace_cc::{Ack, Algorithm, Context, Pacing, RateSample, ReceiverReport, Sample, State, Window};
-use ranpace_emulator::{Headers, mark_ce};
+use ranpace_emulator::{Headers, set_ecn};
 use ranpace_lab::trace_tools::{Clock, LogFormat, RateUnit, TimeUnit, read_log_text};
 use ranpace_link::{LightTrace, Service, Trace, TraceError, TraceParser, TraceStats};
 use ranpace_phy::LteBandwidth;
@@ -363,11 +363,11 @@ pub fn rnis_json(data: &[u8]) {
 pub fn packet(data: &[u8]) {
     let headers = Headers::read(data);
     let mut marked = data.to_vec();
-    mark_ce(&mut marked);
+    set_ecn(&mut marked, ranpace_units::Ecn::Ce);
     assert_eq!(marked.len(), data.len());
     let Some(before) = headers else { return };
     assert!(before.payload as usize <= data.len());
-    assert_eq!(Headers::read(&marked), Some(Headers { ect: false, ..before }));
+    assert_eq!(Headers::read(&marked), Some(Headers { ecn: ranpace_units::Ecn::Ce, ..before }));
     // The sum in one's complement, in which 0 and 0xffff are the same (RFC 1071).
     let sum = |packet: &[u8]| -> u32 {
         let words = packet.chunks_exact(2).take(10);
@@ -518,6 +518,8 @@ pub fn report(data: &[u8]) {
             rate: RateSample::default(),
             prior_in_flight: 10,
             ecn_echo: false,
+            marked: 0,
+            braked: 0,
         };
         control.on_ack(&cx, &mut w, &ack);
         assert!(w.cwnd.is_finite() && w.cwnd >= 1.0, "{name}: {w:?}");

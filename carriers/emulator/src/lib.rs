@@ -94,7 +94,7 @@ mod tcp_info;
 #[cfg(target_os = "linux")]
 mod workloads;
 
-pub use headers::{Headers, mark_ce};
+pub use headers::{Headers, set_ecn};
 pub use hint_line::{HintLine, LONGEST as LONGEST_HINT_LINE, PepLine, RadioLine};
 pub use summary::EmulationSummary;
 pub use timeliness::{LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Timeliness, Watch};

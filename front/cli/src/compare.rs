@@ -71,7 +71,7 @@ pub struct Compare {
     /// Capacity of the bottleneck's queue: "150KB", "100 packets" or "unlimited" [default: 150KB]
     #[arg(long, value_name = "SIZE")]
     buffer: Option<Limit>,
-    /// The bottleneck's queue: droptail, codel, fq_codel or pie [default: droptail]
+    /// The bottleneck's queue: droptail, codel, fq_codel, pie, dualpi2, l4span or abc [default: droptail]
     #[arg(long, value_name = "KIND")]
     queue: Option<QueueKind>,
     /// Probability of random loss on the way down [default: 0]

@@ -4,6 +4,7 @@ use crate::classic::{cubic, newreno, scalable, vegas, veno, westwood, yeah};
 use crate::client_driven::{cdbe, cdbev2, cqic_s, dcic, quic_cqic};
 use crate::decorators::{c2tcp, lda, meld};
 use crate::entry::{Decorator, Entry};
+use crate::marks::{abc, prague};
 use crate::radio::{mdcc, rapid, sigma, xtcp};
 use crate::rate_based::{bbr_zhong, bbr1, sprout, verus, vivace};
 
@@ -17,6 +18,8 @@ pub const ALL: &[&Entry] = &[
     &veno::ENTRY,
     &vegas::ENTRY,
     &yeah::ENTRY,
+    &prague::ENTRY,
+    &abc::ENTRY,
     &bbr1::ENTRY,
     &bbr_zhong::ENTRY,
     &vivace::ENTRY,

@@ -185,6 +185,7 @@ impl<P: Packet> Link<P> {
                 while (server.current.is_some() || self.queue.packets() > 0) && is_due(server.cursor.at, now)
                 {
                     let at = server.cursor.at;
+                    self.queue.on_capacity(at, |from, to| server.capacity(from, to));
                     let mut budget = server.cursor.count.saturating_mul(server.opportunity);
                     while budget > 0 {
                         let Some(queued) = server.current.take().or_else(|| {

@@ -27,6 +27,8 @@ pub(crate) const GROUPS: &[Group] = &[KEYS];
 const PACKETS: u32 = 1_000;
 /// Default limit of FQ-CoDel in packets (RFC 8290 section 5.2.3).
 const FQ_PACKETS: u32 = 10_240;
+/// DualPI2's default limit in packets (RFC 9332 leaves it open; Linux `sch_dualpi2`).
+const DUAL_PACKETS: u32 = 10_000;
 
 /// Finds the traces, files and controls that a scenario names and that are not part of it.
 pub trait TraceSource {
@@ -359,17 +361,19 @@ pub(crate) fn read_queue_of(field: &Field<'_>, what: &str, limit: Option<Limit>)
         QueueConfig::DropTail { ecn, .. } => {
             *ecn = section.find(&queues::THRESHOLD).and_then(|field| read_threshold(&field));
         }
-        QueueConfig::CoDel { target, interval, ecn, .. } => {
+        QueueConfig::CoDel { target, interval, ecn, ce_threshold, .. } => {
             *target = section.get(&queues::CODEL_TARGET);
             *interval = section.get(&queues::INTERVAL);
             *ecn = section.get(&queues::ECN);
+            *ce_threshold = section.get(&queues::CE_THRESHOLD).flatten();
         }
-        QueueConfig::FqCoDel { target, interval, quantum, flows, ecn, .. } => {
+        QueueConfig::FqCoDel { target, interval, quantum, flows, ecn, ce_threshold, .. } => {
             *target = section.get(&queues::CODEL_TARGET);
             *interval = section.get(&queues::INTERVAL);
             *quantum = section.get(&queues::QUANTUM);
             *flows = section.get(&queues::FLOWS);
             *ecn = section.get(&queues::ECN);
+            *ce_threshold = section.get(&queues::CE_THRESHOLD).flatten();
         }
         QueueConfig::Pie { target, update, max_burst, ecn, .. } => {
             *target = section.get(&queues::PIE_TARGET);
@@ -377,18 +381,31 @@ pub(crate) fn read_queue_of(field: &Field<'_>, what: &str, limit: Option<Limit>)
             *max_burst = section.get(&queues::MAX_BURST);
             *ecn = section.get(&queues::ECN);
         }
+        QueueConfig::DualPi2 { target, update, step, .. } => {
+            *target = section.get(&queues::PIE_TARGET);
+            *update = section.get(&queues::DUAL_UPDATE);
+            *step = section.get(&queues::STEP);
+        }
+        QueueConfig::L4Span { target, .. } => *target = section.get(&queues::L4SPAN_TARGET),
+        QueueConfig::Abc { delay, form, .. } => {
+            *delay = section.get(&queues::ABC_DELAY);
+            *form = section.get(&queues::ABC_FORM);
+        }
     }
     section.finish();
     Some(queue)
 }
 
-/// A queue with its defaults; `kind` is one of the four.
+/// A queue with its defaults; `kind` is one of those listed.
 fn queue_of(kind: &str, limit: Option<Limit>) -> QueueConfig {
     let packets = limit.unwrap_or(Limit::Packets(PACKETS));
     match kind {
         "codel" => QueueConfig::codel(packets),
         "fq_codel" => QueueConfig::fq_codel(limit.unwrap_or(Limit::Packets(FQ_PACKETS))),
         "pie" => QueueConfig::pie(packets),
+        "dualpi2" => QueueConfig::dual_pi2(limit.unwrap_or(Limit::Packets(DUAL_PACKETS))),
+        "l4span" => QueueConfig::l4span(packets),
+        "abc" => QueueConfig::abc(packets),
         _ => QueueConfig::drop_tail(packets),
     }
 }

@@ -75,11 +75,18 @@ pub enum QueueKind {
     FqCoDel,
     /// PIE (RFC 8033).
     Pie,
+    /// DualPI2 (RFC 9332).
+    DualPi2,
+    /// L4Span's marks.
+    L4Span,
+    /// ABC's router.
+    Abc,
 }
 
 impl QueueKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::DropTail, Self::CoDel, Self::FqCoDel, Self::Pie];
+    pub const ALL: [Self; 7] =
+        [Self::DropTail, Self::CoDel, Self::FqCoDel, Self::Pie, Self::DualPi2, Self::L4Span, Self::Abc];
 
     /// As written in a scenario.
     pub const fn as_str(self) -> &'static str {
@@ -88,6 +95,9 @@ impl QueueKind {
             Self::CoDel => "codel",
             Self::FqCoDel => "fq_codel",
             Self::Pie => "pie",
+            Self::DualPi2 => "dualpi2",
+            Self::L4Span => "l4span",
+            Self::Abc => "abc",
         }
     }
 }
@@ -100,7 +110,7 @@ impl fmt::Display for QueueKind {
 
 /// There is no such kind of queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected one of droptail, codel, fq_codel, pie, found {found:?}")]
+#[error("expected one of droptail, codel, fq_codel, pie, dualpi2, l4span, abc, found {found:?}")]
 pub struct QueueKindError {
     /// The text found.
     pub found: String,
@@ -262,6 +272,9 @@ mod tests {
             QueueConfig::CoDel { limit, .. } => (QueueKind::CoDel, *limit),
             QueueConfig::FqCoDel { limit, .. } => (QueueKind::FqCoDel, *limit),
             QueueConfig::Pie { limit, .. } => (QueueKind::Pie, *limit),
+            QueueConfig::DualPi2 { limit, .. } => (QueueKind::DualPi2, *limit),
+            QueueConfig::L4Span { limit, .. } => (QueueKind::L4Span, *limit),
+            QueueConfig::Abc { limit, .. } => (QueueKind::Abc, *limit),
         }
     }
 

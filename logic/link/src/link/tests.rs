@@ -262,7 +262,7 @@ proptest! {
             while eager.next_event() <= now {
                 eager_arrived.extend(eager.poll(eager.next_event(), &mut eager_log));
             }
-            let packet = TestPacket { ect: flow == 3, ..TestPacket::new(flow, size) };
+            let packet = if flow == 3 { TestPacket::ect(flow, size) } else { TestPacket::new(flow, size) };
             eager.send(now, packet.clone(), &mut eager_log);
             lazy.send(now, packet, &mut lazy_log);
             let under_way = eager.queued_packets() + eager.in_flight();
