@@ -5,7 +5,7 @@ use crate::client_driven::{cdbe, cdbev2, cqic_s, dcic, quic_cqic};
 use crate::decorators::{c2tcp, lda, meld};
 use crate::entry::{Decorator, Entry};
 use crate::marks::{abc, prague};
-use crate::radio::{mdcc, rapid, sigma, xtcp};
+use crate::radio::{mdcc, natcp, rapid, sigma, xtcp};
 use crate::rate_based::{bbr_zhong, bbr1, sprout, verus, vivace};
 
 /// Every algorithm, in the order in which they are listed.
@@ -33,6 +33,7 @@ pub const ALL: &[&Entry] = &[
     &rapid::ENTRY,
     &sigma::ENTRY,
     &xtcp::ENTRY,
+    &natcp::ENTRY,
     &mdcc::ENTRY,
 ];
 

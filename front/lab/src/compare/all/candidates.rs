@@ -131,6 +131,8 @@ pub const CANDIDATES: &[Candidate] = &[
     control("newreno+meld-me").with_radio(REPORTS, Place::CellDown),
     control("cubic+meld-me").with_radio(REPORTS, Place::CellDown),
     control("cubic+meld-de").with_radio(REPORTS, Place::CellDown),
+    control("natcp").with_radio(REPORTS, Place::CellDown),
+    control("natcp:keep=cubic").with_radio(REPORTS, Place::CellDown),
     control("mdcc").with_network("PEP", Place::CellDown, PEP),
     control("mdcc:start=coupled").with_network("PEP", Place::CellDown, PEP),
     Candidate {
