@@ -227,7 +227,7 @@ def test_other_threads_go_on_during_a_run(scenario: str) -> None:
     assert ticks >= 3
 
 
-@pytest.mark.parametrize("cc", ["newreno"])
+@pytest.mark.parametrize("cc", ["newreno", "mine"])
 def test_an_interpreter_that_ends_during_a_run_does_not_crash(scenario: str, cc: str) -> None:
     scenario = scenario.replace("2s", "100000s").replace("newreno", cc)
     code = f"""
