@@ -247,6 +247,7 @@ def test_a_reproduction_has_verdicts() -> None:
     played = ranpace.reproduce("001-a1-detector", quick=True)
     assert set(played.table["experiment"]) == {"001-a1-detector"}
     assert len(played.table) > 0
+    assert ranpace.reproduce("001-a6-target", quick=True).pictures[0].startswith("<svg xmlns")
 
 
 def test_traces_are_made_changed_and_played(tmp_path: Path) -> None:
