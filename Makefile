@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run test test-fast fmt lint doc unit python wheel bench instructions instructions-record install guide minimum-rust deny advisories
+.PHONY: run test test-fast fmt lint doc unit python wheel bench soak instructions instructions-record install guide minimum-rust deny advisories
 
 # `ranpace kernel` is built where clang and the headers of libelf and zlib are; everything else needs none of them.
 HAS_BPF := $(shell [ "$$(uname -s)" = Linux ] && command -v $${CLANG:-clang} >/dev/null && \
@@ -99,6 +99,10 @@ wheel:
 
 bench:
 	$(CARGO) bench --package ranpace-benches
+
+# All faults of the proxy together, for 20 minutes; as root.
+soak:
+	RANPACE_NO_SKIP=1 RANPACE_SOAK_SECONDS=1200 $(CARGO) test --package ranpace-proxy --test soak -- --nocapture
 
 # Instructions of short simulations, under valgrind, against benches/instructions.txt: more than 5 % more fails.
 instructions:
