@@ -136,8 +136,9 @@ fn acknowledge(algorithm: &Algorithm, reports: &[Option<ReceiverReport>]) -> f64
             rate,
             prior_in_flight: 200,
             ecn_echo: false,
-            marked: 0,
-            braked: 0,
+            // One of 16 segments is marked, one of four braked, for controls that count them.
+            marked: u64::from(round % 8 == 0),
+            braked: u64::from(round % 2 == 1),
         };
         control.on_ack(&cx, &mut w, &ack);
         for _ in 0..2 {
