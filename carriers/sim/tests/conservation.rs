@@ -65,13 +65,14 @@ fn link(index: usize, last: bool) -> impl Strategy<Value = String> {
     })
 }
 
-const CONTROLS: [&str; 17] = [
+const CONTROLS: [&str; 18] = [
     "newreno",
     "cubic",
     "cubic:rfc9438",
     "cubic:hystart=plusplus",
     "bbr1",
     "bbr-zhong",
+    "bbr3",
     "vegas",
     "veno",
     "westwood",

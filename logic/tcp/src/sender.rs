@@ -581,6 +581,7 @@ impl Sender {
             return;
         }
         rate.lost = lost;
+        rate.lost_since_send += lost;
         let delivered = if progress.acked > 0 || self.ignored { progress.delivered } else { 0 };
         let ack = Ack {
             // Growth counts delivered segments, on acknowledgements that advance: segments that were selectively acknowledged
