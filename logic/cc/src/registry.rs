@@ -5,7 +5,7 @@ use crate::client_driven::{cdbe, cdbev2, cqic_s, dcic, quic_cqic};
 use crate::decorators::{c2tcp, meld};
 use crate::entry::{Decorator, Entry};
 use crate::radio::{mdcc, rapid, sigma};
-use crate::rate_based::{bbr_zhong, bbr1, bbr3, sprout, verus, vivace};
+use crate::rate_based::{bbr_zhong, bbr1, bbr3, copa, sprout, verus, vivace};
 
 /// Every algorithm, in the order in which they are listed.
 pub const ALL: &[&Entry] = &[
@@ -20,6 +20,7 @@ pub const ALL: &[&Entry] = &[
     &bbr1::ENTRY,
     &bbr3::ENTRY,
     &bbr_zhong::ENTRY,
+    &copa::ENTRY,
     &vivace::ENTRY,
     &sprout::ENTRY,
     &verus::ENTRY,
