@@ -138,6 +138,8 @@ fn acknowledge(algorithm: &Algorithm, reports: &[Option<ReceiverReport>]) -> f64
             rate,
             prior_in_flight: 200,
             ecn_echo: false,
+            marked: 0,
+            braked: 0,
         };
         control.on_ack(&cx, &mut w, &ack);
         for _ in 0..2 {

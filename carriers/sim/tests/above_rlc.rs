@@ -59,7 +59,7 @@ to = "phone"
 fn figures(result: &RunResult) -> (f64, f64) {
     let flow =
         |name: &str| result.flows.iter().find(|flow| flow.name == name).unwrap_or_else(|| panic!("{name}"));
-    let delay = |name| flow(name).one_way_mean.as_secs_f64() * 1e3;
+    let delay = |name| flow(name).totals.one_way_mean.as_secs_f64() * 1e3;
     ((delay("call") + delay("game")) / 2.0, flow("download").goodput.as_f64() / 1e6)
 }
 

@@ -29,7 +29,7 @@ impl Shown {
     }
 }
 
-/// Does work that stops early when the flag is set, and counts the milliseconds that it has played. Python's lock is released
+/// Does work that stops early when the flag is set (one of its own, unless others can set it too), and counts the milliseconds that it has played. Python's lock is released
 /// meanwhile, unless the work calls controls written in Python: then it stays on this thread, which they need.
 ///
 /// # Errors
@@ -39,9 +39,10 @@ pub fn supervise<T: Send>(
     py: Python<'_>,
     calls_python: bool,
     shown: &Shown,
+    stop: Option<Arc<AtomicBool>>,
     work: impl FnOnce(&AtomicBool, &AtomicU64) -> T + Send,
 ) -> PyResult<T> {
-    let (stop, done) = (Arc::new(AtomicBool::new(false)), AtomicU64::new(0));
+    let (stop, done) = (stop.unwrap_or_default(), AtomicU64::new(0));
     if calls_python {
         failure::watch(Some(Arc::clone(&stop)));
         let result = work(&stop, &done);

@@ -17,6 +17,7 @@ mod clock;
 mod config;
 mod handover;
 mod host;
+mod marks;
 mod receiver;
 pub mod reports;
 mod sender;

@@ -10,7 +10,7 @@ use ranpace_cc::{
     Ack, Congestion, CongestionControl, Context, Pacing, Packet, PacketOutcome, RadioHint, RateSample,
     Received, ReceiverHalf, Sample, Sending, Sent, Signal, State, Window,
 };
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::config::{Config, IP_HEADER, UDP_HEADER};
 use crate::pacer::Pacer;
@@ -267,6 +267,8 @@ impl DatagramSender {
             rate,
             prior_in_flight,
             ecn_echo: segment.ecn_echo,
+            marked: 0,
+            braked: 0,
         };
         let cx = self.context(now);
         self.control.on_ack(&cx, &mut self.window, &ack);
@@ -488,7 +490,7 @@ impl DatagramReceiver {
                 rtt: None,
             });
         }
-        self.pending.push_back((segment.number, segment.timestamp, segment.ce));
+        self.pending.push_back((segment.number, segment.timestamp, segment.ecn == Ecn::Ce));
     }
 
     /// When to call [`Self::on_deadline`] next; [`Time::MAX`] for never.

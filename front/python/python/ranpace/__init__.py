@@ -26,7 +26,8 @@ from ._ranpace import (
     vary,
 )
 from .control import HOOKS, IGNORE, control, register
-from .errors import OptionError, RanpaceError, ResultsError, ScenarioError, TraceError, VersionError
+from .emulation import Emulation, emulate
+from .errors import EmulationError, OptionError, RanpaceError, ResultsError, ScenarioError, TraceError, VersionError
 from .play import compare, experiments, list_cc, reproduce, run, sweep
 from .results import Comparison, Reproduction, Run, Sweep, read
 from .scenario import Cell, Flow, Link, Scenario, User
@@ -40,6 +41,8 @@ __all__ = [
     "Comparison",
     "Congestion",
     "Context",
+    "Emulation",
+    "EmulationError",
     "Flow",
     "Link",
     "OptionError",
@@ -64,6 +67,7 @@ __all__ = [
     "__version__",
     "compare",
     "control",
+    "emulate",
     "errors",
     "experiments",
     "list_cc",

@@ -111,6 +111,11 @@ pub struct Ack {
     pub prior_in_flight: u64,
     /// Whether it echoes an ECN mark.
     pub ecn_echo: bool,
+    /// Segments newly reported to have arrived with Congestion Experienced, by feedback that counts (AccECN, QUIC); reports of
+    /// acknowledgements that delivered nothing are included in the next. Zero with RFC 3168's feedback.
+    pub marked: u64,
+    /// Segments newly reported to have arrived with ECT(0), likewise: ABC's "brake".
+    pub braked: u64,
 }
 
 /// A packet was sent. Numbers are never reused: a retransmission has a new one.
@@ -193,6 +198,27 @@ pub struct Congestion {
     pub newest_sent_at: Time,
     /// Whether this begins an episode. Within an episode a further `ReduceTo` has no effect.
     pub first: bool,
+}
+
+/// The ECN code points with which a control sends, and what it makes of marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EcnUse {
+    /// None: queues drop instead of marking.
+    NotEct,
+    /// ECT(0); a mark is answered once per round trip, like a loss (RFC 3168).
+    #[default]
+    Classic,
+    /// ECT(1); the control reads the number of marks from each [`Ack`] (RFC 9331).
+    Scalable,
+    /// ECT(1), "accelerate", which routers turn into ECT(0), "brake" (ABC). The control reads both numbers from each [`Ack`].
+    Abc,
+}
+
+impl EcnUse {
+    /// Returns whether the control needs feedback that counts marks. It then receives no [`Signal::Ecn`].
+    pub const fn counts_marks(self) -> bool {
+        matches!(self, Self::Scalable | Self::Abc)
+    }
 }
 
 /// The signal that revealed congestion.

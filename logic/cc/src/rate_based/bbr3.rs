@@ -24,7 +24,7 @@
 //! Ours: the pace has a floor of one segment per second. The control itself recognises samples of packets sent in PROBE_RTT. A
 //! cycle without any sample keeps the maximum of the one before (so does Linux). A path change replaces both minima of the RTT
 //! by the next sample. With `kernel=on` the budget for bursts is the draft's, the flight is that of now and not that at the next
-//! departure, and there is no ECN: in Linux it is used only where the route says so.
+//! departure, and its packets are not ECN-capable: Linux uses marks only where the route says so.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -34,8 +34,8 @@ use super::bbr1::{INITIAL_WINDOW, MIN_RTT_WINDOW, PROBE_RTT_TIME};
 use crate::entry::{Control, Entry, Transport};
 use crate::filter::{MaxFilter, Rounds};
 use crate::interface::{
-    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, Packet, PacketOutcome, Sending,
-    Signal, State, Window,
+    Ack, Congestion, CongestionControl, Context, EcnUse, LossResponse, Pacing, Packet, PacketOutcome,
+    Sending, Signal, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
@@ -797,6 +797,10 @@ impl CongestionControl for Bbr3 {
 
     fn owns_recovery(&self) -> bool {
         true
+    }
+
+    fn ecn(&self) -> EcnUse {
+        EcnUse::NotEct
     }
 
     fn on_recovered(&mut self, _: &Context, w: &mut Window) {

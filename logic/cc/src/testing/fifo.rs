@@ -391,6 +391,8 @@ impl Flow {
                 },
                 prior_in_flight,
                 ecn_echo: false,
+                marked: 0,
+                braked: 0,
             },
         );
         while self.records.len() > 1

@@ -255,6 +255,8 @@ pub(crate) fn ack(acked: u64, rtt: Span) -> Ack {
         rate: RateSample::default(),
         prior_in_flight: acked,
         ecn_echo: false,
+        marked: 0,
+        braked: 0,
     }
 }
 

@@ -229,6 +229,9 @@ impl Rig {
                     rate,
                     prior_in_flight: in_flight + delivered,
                     ecn_echo: false,
+                    // Any share of the segments, and at times more than there are.
+                    marked: interval_us % 5 * delivered / 4,
+                    braked: rtt_us % 5 * delivered / 4,
                 };
                 self.control.on_ack(&self.cx, &mut self.w, &ack);
             }

@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use ranpace_cc::{
-    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, Packet, PacketOutcome, RateSample,
-    Sample, Sent, Signal, State, Window,
+    Ack, Congestion, CongestionControl, Context, EcnUse, LossResponse, Pacing, Packet, PacketOutcome,
+    RateSample, Sample, Sent, Signal, State, Window,
 };
 use ranpace_units::{Bytes, Span, Time};
 
@@ -72,6 +72,12 @@ pub(super) struct Core {
     pub(super) started: bool,
     /// Whether the control has no driver beside noq: see [`Control::driven_by_noq`](super::Control::driven_by_noq).
     pub(super) driven_by_noq: bool,
+    /// Whether packets are sent ECN-capable, with code points that the control chooses; whether it counts marks itself, the marks
+    /// that the peer has counted, and those that the control has not been told yet.
+    pub(super) ecn: bool,
+    pub(super) counts_marks: bool,
+    pub(super) marked: u64,
+    pub(super) untold_marks: u64,
     pub(super) now: Time,
     pub(super) records: Records,
     pub(super) batch: Batch,
@@ -106,6 +112,10 @@ impl Core {
             paces: config.pacing,
             started: false,
             driven_by_noq: false,
+            ecn: config.ecn,
+            counts_marks: false,
+            marked: 0,
+            untold_marks: 0,
             now: Time::ZERO,
             records: Records::default(),
             batch: Batch::default(),
@@ -137,6 +147,12 @@ impl Core {
         }
         (self.delivered_at, self.first_sent_at, self.last_sent_at) = (now, now, now);
         self.with(now, |control, cx, window| control.on_start(cx, window));
+        // noq itself sends only ECT(0), and its acknowledgements do not tell ECT(0) from ECT(1).
+        let counted = self.ecn && !self.driven_by_noq && self.control.ecn() == EcnUse::Scalable;
+        if self.control.ecn().counts_marks() && !counted {
+            self.with(now, |control, cx, window| control.on_coarse_ecn(cx, window));
+        }
+        self.counts_marks = counted;
     }
 
     /// Passes on what noq has reported, and then something else.
@@ -463,7 +479,7 @@ impl Core {
     }
 
     pub(super) fn answer_mark(&mut self, now: Time) {
-        let Some(newest_sent_at) = self.batch.marked_at else { return };
+        let Some(newest_sent_at) = self.batch.marked_at.filter(|_| !self.counts_marks) else { return };
         let event = Congestion {
             kind: Signal::Ecn,
             lost: 0,
@@ -524,6 +540,8 @@ impl Core {
             rate,
             prior_in_flight: self.batch.prior_in_flight,
             ecn_echo: self.batch.marked_at.is_some(),
+            marked: core::mem::take(&mut self.untold_marks),
+            braked: 0,
         };
         let cx = self.context(now);
         self.control.on_ack(&cx, &mut self.window, &ack);

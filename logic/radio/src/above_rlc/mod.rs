@@ -22,7 +22,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use ranpace_link::{self as link, Packet, Queue, QueueConfig, Queued};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use self::bdp::Bdp;
 use self::drql::Drql;
@@ -88,11 +88,11 @@ impl<P: Packet> Packet for Entered<P> {
     fn flow(&self) -> u32 {
         self.packet.flow()
     }
-    fn is_ect(&self) -> bool {
-        self.packet.is_ect()
+    fn ecn(&self) -> Ecn {
+        self.packet.ecn()
     }
-    fn mark_ce(&mut self) {
-        self.packet.mark_ce();
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.packet.set_ecn(ecn);
     }
 }
 

@@ -22,10 +22,6 @@ impl Packet for Datagram {
     fn flow(&self) -> u32 {
         self.flow
     }
-    fn is_ect(&self) -> bool {
-        false
-    }
-    fn mark_ce(&mut self) {}
 }
 
 #[derive(Default)]

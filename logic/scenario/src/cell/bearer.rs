@@ -88,7 +88,10 @@ fn read_buffer(aqm: Option<&Field<'_>>, what: &str, limit: Option<Limit>, direct
             QueueConfig::DropTail { limit, .. }
             | QueueConfig::CoDel { limit, .. }
             | QueueConfig::FqCoDel { limit, .. }
-            | QueueConfig::Pie { limit, .. },
+            | QueueConfig::Pie { limit, .. }
+            | QueueConfig::DualPi2 { limit, .. }
+            | QueueConfig::L4Span { limit, .. }
+            | QueueConfig::Abc { limit, .. },
         ) => *limit = size,
     }
 }
@@ -97,7 +100,10 @@ fn limit_of(queue: &QueueConfig) -> Limit {
     let (QueueConfig::DropTail { limit, .. }
     | QueueConfig::CoDel { limit, .. }
     | QueueConfig::FqCoDel { limit, .. }
-    | QueueConfig::Pie { limit, .. }) = queue;
+    | QueueConfig::Pie { limit, .. }
+    | QueueConfig::DualPi2 { limit, .. }
+    | QueueConfig::L4Span { limit, .. }
+    | QueueConfig::Abc { limit, .. }) = queue;
     *limit
 }
 

@@ -72,7 +72,7 @@ impl Sender {
     #[inline(never)]
     pub(super) fn on_plain_ack(&mut self, now: Time, segment: &Segment, update: bool) -> Option<Span> {
         let mut progress = Progress { prior_in_flight: self.plain_in_flight(), ..Progress::default() };
-        if segment.ecn_echo && self.config.ecn && matches!(self.state, State::Open | State::Disorder) {
+        if segment.ecn_echo && self.confirms_marks() && matches!(self.state, State::Open | State::Disorder) {
             self.on_plain_ecn(now);
         }
         if segment.ack > self.una {
@@ -222,6 +222,8 @@ impl Sender {
             rate,
             prior_in_flight: progress.prior_in_flight,
             ecn_echo: segment.ecn_echo,
+            marked: 0,
+            braked: 0,
         };
         let cx = self.context(now);
         self.control.on_ack(&cx, &mut self.window, &ack);
@@ -272,7 +274,7 @@ impl Sender {
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
         if first {
             self.ignored = answer == LossResponse::Ignore;
-            self.cwr |= self.config.ecn && !self.ignored;
+            self.cwr |= self.confirms_marks() && !self.ignored;
             if let LossResponse::ReduceTo(ssthresh) = answer {
                 self.window.ssthresh = ssthresh;
                 if !self.control.owns_recovery() {
@@ -339,7 +341,7 @@ impl Sender {
             }
             self.ignored = answer == LossResponse::Ignore;
         }
-        self.cwr |= self.config.ecn && answer != LossResponse::Ignore;
+        self.cwr |= self.confirms_marks() && answer != LossResponse::Ignore;
         self.plain.sent_again += 1;
         self.plain.inflation = 0.0;
         self.plain.reduced = false;

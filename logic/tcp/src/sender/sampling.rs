@@ -193,6 +193,8 @@ pub(super) struct Progress {
     pub advanced: bool,
     /// Whether a segment was newly selectively acknowledged.
     pub sacked: bool,
+    /// Whether a mark is echoed to which the window is reduced, unless it has been.
+    pub marked: bool,
     pub acked: u64,
     pub delivered: u64,
     pub bytes: u64,

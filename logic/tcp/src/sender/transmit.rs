@@ -1,7 +1,7 @@
 //! Selects the next segment to send, and validates the congestion window by its use.
 
 use ranpace_cc::{Pacing, Sent, State};
-use ranpace_units::{Bytes, Time};
+use ranpace_units::{Bytes, Ecn, Time};
 
 use super::timers::TimerKind;
 use super::{Phase, Sender};
@@ -148,6 +148,11 @@ impl Sender {
         segment.number = self.number;
         segment.window = 65_535;
         segment.echo = self.last_timestamp;
+        match kind {
+            Kind::Syn => segment.offer_ecn(self.config.ecn_feedback()),
+            Kind::SynAck => segment.accept_ecn(self.ecn),
+            _ => {}
+        }
         segment.measure(self.config.timestamps);
     }
 
@@ -159,7 +164,7 @@ impl Sender {
         segment.number = self.number;
         segment.echo = self.last_timestamp;
         segment.window = 65_535;
-        segment.ect = self.config.ecn;
+        segment.ecn = self.codepoint;
         segment.measure(self.config.timestamps);
     }
 
@@ -209,7 +214,7 @@ impl Sender {
         }
         self.data(now, seq, length, segment);
         segment.retransmission = true;
-        segment.ect = false; // RFC 3168, 6.1.5
+        segment.ecn = Ecn::NotEct; // RFC 3168, 6.1.5
         self.board.on_retransmitted(id, number);
         self.stats.retransmitted += 1;
         if !probing {
