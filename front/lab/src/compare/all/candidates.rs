@@ -31,6 +31,8 @@ impl Needs {
 pub enum Place {
     /// Over any path.
     Anywhere,
+    /// Links, not cells.
+    Links,
     /// Downloads in a cell.
     CellDown,
     /// Uploads in a cell.
@@ -50,9 +52,10 @@ pub struct Candidate {
     pub place: Place,
     /// Tables of the scenario that it needs in a cell.
     pub around: &'static str,
-    /// Queue of a link, if it needs another one than drop-tail; empty for that.
-    pub queue: &'static str,
-    /// Lines of `[cell.bearer]`; empty for none.
+    /// Queue of a link whose capacity changes, and of one that it shares with CUBIC, if it needs another one than drop-tail; empty for
+    /// that.
+    pub queue: [&'static str; 2],
+    /// Keys of bearers in `[[cell]]`, as lines; empty for none.
     pub bearer: &'static str,
     /// Whether it carries files; others send datagrams without repairing losses.
     pub reliable: bool,
@@ -60,7 +63,7 @@ pub struct Candidate {
 
 const fn control(cc: &'static str) -> Candidate {
     let needs = Needs { sender: true, receiver: false, network: "", radio: "" };
-    let (place, around, queue, bearer) = (Place::Anywhere, "", "", "");
+    let (place, around, queue, bearer) = (Place::Anywhere, "", [""; 2], "");
     Candidate { name: cc, cc, needs, place, around, queue, bearer, reliable: true }
 }
 
@@ -108,6 +111,15 @@ pub const CANDIDATES: &[Candidate] = &[
     control("c2tcp:target=100ms"),
     control("newreno+lda"),
     control("newreno+lda:rule=eq"),
+    Candidate {
+        queue: ["kind = \"l4span\"", "kind = \"dualpi2\""],
+        bearer: "aqm = \"l4span\"",
+        ..control("prague").with_receiver().with_network("L4S marks", Place::Anywhere, "")
+    },
+    Candidate {
+        queue: ["kind = \"abc\""; 2],
+        ..control("abc").with_receiver().with_network("ABC router", Place::Links, "")
+    },
     control("sprout").of_datagrams(),
     control("verus").of_datagrams(),
     control("cdbe").with_receiver(),
@@ -159,9 +171,8 @@ mod tests {
             if candidate.needs.sender && !from_modem {
                 assert_eq!(is_radio, !candidate.needs.radio.is_empty(), "{}", candidate.name);
             }
-            // Who acknowledges datagrams is the application at the receiver, whether the control has a half there or not.
-            let has_half = algorithm.receiver().is_some() || !candidate.reliable;
-            assert_eq!(has_half, candidate.needs.receiver, "{}", candidate.name);
+            // Others need a receiver that acknowledges datagrams, or counts marks.
+            assert!(algorithm.receiver().is_none() || candidate.needs.receiver, "{}", candidate.name);
         }
     }
 }

@@ -89,6 +89,12 @@ pub fn situations(traces: &mut TraceLibrary) -> (Vec<Situation>, Vec<&'static st
             }
         }
     }
+    all.push(Situation {
+        name: "lossy-1-down".to_owned(),
+        title: "LTE cell whose bearer loses blocks (meld-oai), download, 1 user".to_owned(),
+        kind: Kind::CellDown,
+        setting: Setting::Cell { preset: "meld-oai", users: 1 },
+    });
     let cell = Setting::Cell { preset: "lte", users: 1 };
     let more = [
         ("beside-cubic", "beside CUBIC at 20 Mbit/s", Kind::Beside, Setting::Rate),
@@ -125,7 +131,7 @@ impl Situation {
     pub fn suits(&self, candidate: &Candidate) -> bool {
         match (candidate.place, self.kind) {
             (_, Kind::Short) if !candidate.reliable => false,
-            (Place::Anywhere, _) => true,
+            (Place::Anywhere, _) | (Place::Links, Kind::Link | Kind::Beside) => true,
             (Place::CellDown, Kind::CellDown | Kind::Short | Kind::Call) => true,
             (Place::CellUp, Kind::CellUp) => true,
             _ => false,
@@ -182,11 +188,12 @@ impl Situation {
             (spec.rtt, spec.buffer) = (Span::from_millis(40), Limit::Bytes(Bytes::new(200_000)));
         }
         let text = dumbbell(&spec);
-        if candidate.queue.is_empty() {
+        let queue = candidate.queue[usize::from(self.kind == Kind::Beside)];
+        if queue.is_empty() {
             return Ok(text);
         }
         let plain = format!("queue = {{ kind = \"droptail\", limit = \"{}\" }}", spec.buffer);
-        Ok(text.replace(&plain, &format!("queue = {{ {}, limit = \"{}\" }}", candidate.queue, spec.buffer)))
+        Ok(text.replace(&plain, &format!("queue = {{ {}, limit = \"{}\" }}", queue, spec.buffer)))
     }
 
     fn cell(&self, candidate: &Candidate, preset: &str, users: u32, seed: u32) -> String {
@@ -218,7 +225,7 @@ impl Situation {
         }
         writeln!(text, "\n[[cell]]\nname = \"cell\"\nhost = \"mast\"\npreset = \"{preset}\"")?;
         if !candidate.bearer.is_empty() {
-            writeln!(text, "\n[cell.bearer]\n{}", candidate.bearer)?;
+            writeln!(text, "{}", candidate.bearer)?;
         }
         writeln!(text, "\n[[user]]\nname = \"user\"\ncell = \"cell\"")?;
         if users > 1 {
