@@ -229,6 +229,7 @@ impl Core {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             in_flight: self.records.in_flight() + 1,
+            lost: self.lost,
             app_limited: self.app_limited_until > 0,
             open: true,
         });
@@ -279,6 +280,7 @@ impl Core {
                 number: record.number,
                 bytes: Bytes::new(u64::from(record.bytes)),
                 sent_at: record.sent_at,
+                sending: record.sending(self.lost),
                 fate: PacketOutcome::Acked { rtt: now - record.sent_at, one_way: None },
             });
         }
@@ -318,6 +320,7 @@ impl Core {
                 number: record.number,
                 bytes: Bytes::new(bytes),
                 sent_at: record.sent_at,
+                sending: record.sending(self.lost),
                 fate: PacketOutcome::Lost,
             });
         }
@@ -433,6 +436,8 @@ impl Core {
             prior_delivered: newest.delivered,
             app_limited: newest.app_limited,
             lost: 0,
+            lost_since_send: self.lost - newest.lost,
+            in_flight_at_send: newest.in_flight,
             delayed: false,
         }
     }
