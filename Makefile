@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run test test-fast fmt lint doc unit python wheel bench instructions instructions-record install guide minimum-rust deny advisories
+.PHONY: run test test-fast fmt lint doc unit python wheel bench soak instructions instructions-record install guide minimum-rust deny advisories
 
 # `ranpace kernel` is built where clang and the headers of libelf and zlib are; everything else needs none of them.
 HAS_BPF := $(shell [ "$$(uname -s)" = Linux ] && command -v $${CLANG:-clang} >/dev/null && \
@@ -86,19 +86,23 @@ else
 	mkdir -p $(PACKAGE)
 	cp -r front/python/python/ranpace $(PACKAGE)/
 	cp $${CARGO_TARGET_DIR:-target}/debug/lib_ranpace.so $(PACKAGE)/ranpace/_ranpace.abi3.so
-	$(VENV)/bin/mypy --strict --config-file front/python/pyproject.toml front/python/python/ranpace
+	$(VENV)/bin/mypy --strict --config-file pyproject.toml front/python/python/ranpace
 	PYTHONPATH=$$(realpath $(PACKAGE)) RANPACE=$$(realpath $${CARGO_TARGET_DIR:-target}/debug/ranpace) \
-		$(VENV)/bin/python -m pytest --quiet --config-file front/python/pyproject.toml --doctest-modules $(PACKAGE) front/python/tests
+		$(VENV)/bin/python -m pytest --quiet --config-file pyproject.toml --doctest-modules $(PACKAGE) front/python/tests
 endif
 
 # A wheel of the Python package for CPython 3.10 and later, in target/wheels.
 wheel:
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2'
-	$(VENV)/bin/maturin build --release --locked --manifest-path front/python/Cargo.toml --out $${CARGO_TARGET_DIR:-target}/wheels
+	$(VENV)/bin/maturin build --release --locked --out $${CARGO_TARGET_DIR:-target}/wheels
 
 bench:
 	$(CARGO) bench --package ranpace-benches
+
+# All faults of the proxy together, for 20 minutes; as root.
+soak:
+	RANPACE_NO_SKIP=1 RANPACE_SOAK_SECONDS=1200 $(CARGO) test --package ranpace-proxy --test soak -- --nocapture
 
 # Instructions of short simulations, under valgrind, against benches/instructions.txt: more than 5 % more fails.
 instructions:

@@ -26,10 +26,6 @@ impl Packet for Datagram {
     fn flow(&self) -> u32 {
         self.flow
     }
-    fn is_ect(&self) -> bool {
-        false
-    }
-    fn mark_ce(&mut self) {}
 }
 
 /// Offers packets a tenth faster than the link serves them, from seven flows.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use ranpace_cc::bw_report::{self, Format};
 use ranpace_cc::{Ack, Algorithm, Context, Pacing, RateSample, ReceiverReport, Sample, State, Window};
-use ranpace_emulator::{Headers, mark_ce};
+use ranpace_emulator::{Headers, set_ecn};
 use ranpace_lab::trace_tools::{Clock, LogFormat, RateUnit, TimeUnit, read_log_text};
-use ranpace_link::{Service, Trace, TraceError, TraceParser, TraceStats};
+use ranpace_link::{LightTrace, Service, Trace, TraceError, TraceParser, TraceStats};
 use ranpace_phy::LteBandwidth;
 use ranpace_radio::channel::{Groups, Position, RecordedFading, Recording, RecordingError, Trajectory};
 use ranpace_scenario::{ChangeKind, Scenario, TraceSource, Transport, Workload, parse};
@@ -20,8 +20,9 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 25] = [
+pub const TARGETS: [(&str, Target); 26] = [
     ("trace", trace),
+    ("light_trace", light_trace),
     ("log", log),
     ("scenario", scenario),
     ("cell", cell),
@@ -362,11 +363,11 @@ pub fn rnis_json(data: &[u8]) {
 pub fn packet(data: &[u8]) {
     let headers = Headers::read(data);
     let mut marked = data.to_vec();
-    mark_ce(&mut marked);
+    set_ecn(&mut marked, ranpace_units::Ecn::Ce);
     assert_eq!(marked.len(), data.len());
     let Some(before) = headers else { return };
     assert!(before.payload as usize <= data.len());
-    assert_eq!(Headers::read(&marked), Some(Headers { ect: false, ..before }));
+    assert_eq!(Headers::read(&marked), Some(Headers { ecn: ranpace_units::Ecn::Ce, ..before }));
     // The sum in one's complement, in which 0 and 0xffff are the same (RFC 1071).
     let sum = |packet: &[u8]| -> u32 {
         let words = packet.chunks_exact(2).take(10);
@@ -396,6 +397,20 @@ pub fn tap(data: &[u8]) {
     });
     // At most an IP packet, and a TCP header for each of its bytes.
     assert!(bytes <= 65_575 * 61 && (bytes == 0 || read.is_ok()));
+}
+
+/// A recording under light load is refused with a reason, or has a length and trains in the order of time, from zero on.
+pub fn light_trace(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    match LightTrace::parse(text) {
+        Ok(trace) => {
+            let trains = trace.trains();
+            assert!(trains.len() >= 3 && trains[0].at.is_zero() && !trace.duration().is_zero());
+            assert!(trains.windows(2).all(|pair| pair[0].at <= pair[1].at));
+            assert!(trains.iter().all(|train| !train.opportunities.is_empty()));
+        }
+        Err(error) => assert!(!error.to_string().is_empty() && error.to_string().len() < 500),
+    }
 }
 
 /// A trace in pieces is a trace in one piece; what was read can be written and read again; an error has a line.
@@ -503,6 +518,8 @@ pub fn report(data: &[u8]) {
             rate: RateSample::default(),
             prior_in_flight: 10,
             ecn_echo: false,
+            marked: 0,
+            braked: 0,
         };
         control.on_ack(&cx, &mut w, &ack);
         assert!(w.cwnd.is_finite() && w.cwnd >= 1.0, "{name}: {w:?}");

@@ -81,6 +81,20 @@ pub enum EmulationError {
     Loop(io::Error),
 }
 
+impl EmulationError {
+    /// Whether the one who asked can correct it: a mistake in the scenario or the options, rather than a failure of the machine.
+    pub fn is_asked(&self) -> bool {
+        matches!(
+            self,
+            Self::Topology(_)
+                | Self::Host { .. }
+                | Self::Workload(_)
+                | Self::Publish { .. }
+                | Self::Capture(_)
+        )
+    }
+}
+
 fn advice(error: &io::Error) -> &'static str {
     if is_too_many_files(error) {
         "; `ulimit -n` shows how many files there may be, `ulimit -n 65536` raises it"

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ranpace_network::{PacketInfo, RunResult, SplitResult, Transit};
-use ranpace_units::{Span, Time};
+use ranpace_units::{Ecn, Span, Time};
 
 use crate::addresses::host_of;
 use crate::awake::Awake;
@@ -324,21 +324,14 @@ fn info_of(topology: &Topology, from: usize, packet: &[u8]) -> Option<PacketInfo
     let source = || Transport::read(packet).and_then(|(source, ..)| host_of(source));
     let flow = topology.route_from(from, source, host_of(headers.destination)?, packet)?;
     let wire = packet.len() as u32;
-    Some(PacketInfo {
-        flow,
-        stream: headers.stream,
-        wire,
-        payload: headers.payload,
-        ect: headers.ect,
-        marked: false,
-    })
+    Some(PacketInfo { flow, stream: headers.stream, wire, payload: headers.payload, ecn: headers.ecn })
 }
 
 /// The network's description of a packet that continues, or begins, at participants.
-fn info_on(flow: u32, packet: &[u8], marked: bool) -> Option<PacketInfo> {
+fn info_on(flow: u32, packet: &[u8]) -> Option<PacketInfo> {
     let headers = Headers::read(packet)?;
     let (wire, payload) = (packet.len() as u32, headers.payload);
-    Some(PacketInfo { flow, stream: headers.stream, wire, payload, ect: headers.ect, marked })
+    Some(PacketInfo { flow, stream: headers.stream, wire, payload, ecn: headers.ecn })
 }
 
 /// The devices at which packets enter and leave.
@@ -386,9 +379,9 @@ impl Gateway<'_> {
         let headers = (whole.len() as u32).saturating_sub(info.payload);
         *latest = sent;
         if let Some(tap) = tap {
-            parts
-                .clone()
-                .for_each(|part| packet_buffer.show(part, false, |bytes| tap.note(sent, from, false, bytes)));
+            parts.clone().for_each(|part| {
+                packet_buffer.show(part, info.ecn, |bytes| tap.note(sent, from, false, bytes))
+            });
         }
         for part in parts {
             let wire = packet_buffer.length(part) as u32;
@@ -460,12 +453,12 @@ impl Gateway<'_> {
         while let Some((arrived, part)) = network.take_stopped() {
             let Some(cut) = topology.cut_of(arrived.flow) else { continue };
             passing.clear();
-            packet_buffer.show(part, arrived.marked, |bytes| {
+            packet_buffer.show(part, arrived.ecn, |bytes| {
                 bytes.iter().for_each(|bytes| passing.extend_from_slice(bytes));
             });
             let packet = passing.get(OFFSET..).unwrap_or_default();
-            let verdict = participants.on_packet(now, cut, packet, arrived.marked);
-            let onward = info_on(cut.onward, packet, arrived.marked);
+            let verdict = participants.on_packet(now, cut, packet, arrived.ecn == Ecn::Ce);
+            let onward = info_on(cut.onward, packet);
             let lost = match onward.filter(|_| verdict == Verdict::Pass) {
                 Some(info) => network.inject(now, info, part),
                 None => part,
@@ -479,7 +472,7 @@ impl Gateway<'_> {
         while let Some((route, packet)) = participants.take() {
             if let Some(into) = packet_buffer.buffer().get_mut(..packet.len()) {
                 into.copy_from_slice(&packet);
-                let info = info_on(route, packet.get(OFFSET..).unwrap_or_default(), false);
+                let info = info_on(route, packet.get(OFFSET..).unwrap_or_default());
                 for part in packet_buffer.take_in(packet.len()) {
                     let lost = info.map_or(part, |info| network.inject(now, info, part));
                     packet_buffer.release(lost.gso_packet(), 1);
@@ -519,18 +512,16 @@ impl Gateway<'_> {
             };
             *latest = poll.map_or(now.get(), |poll| poll.max(*latest));
             if let Some(tap) = &mut tap {
-                packet_buffer.show(part, arrived.marked, |bytes| tap.note(*latest, device, true, bytes));
+                packet_buffer.show(part, arrived.ecn, |bytes| tap.note(*latest, device, true, bytes));
             }
             let due = arrived.due;
             instants += u64::from(due != last);
             last = due;
             match coalescer {
-                Some(coalescer) => {
-                    coalescer.add((device, due), part, arrived.marked, packet_buffer, &mut write)
-                }
+                Some(coalescer) => coalescer.add((device, due), part, arrived.ecn, packet_buffer, &mut write),
                 None => {
                     let batch = PacketBatch { device, due, packets: 1 };
-                    packet_buffer.show(part, arrived.marked, |bytes| write(batch, bytes));
+                    packet_buffer.show(part, arrived.ecn, |bytes| write(batch, bytes));
                     packet_buffer.release(part.gso_packet(), 1);
                 }
             }

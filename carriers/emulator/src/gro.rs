@@ -11,7 +11,7 @@
 use std::io::IoSlice;
 use std::ops::Range;
 
-use ranpace_units::Time;
+use ranpace_units::{Ecn, Time};
 use tun_rs::{VIRTIO_NET_HDR_GSO_TCPV4, VIRTIO_NET_HDR_GSO_TCPV6, VirtioNetHdr};
 
 use crate::gso::{
@@ -104,7 +104,7 @@ struct GroPacket {
     device: usize,
     /// When its first packet was due.
     due: Time,
-    marked: bool,
+    ecn: Ecn,
     /// Headers of its first packet.
     head: Vec<u8>,
     /// The payload after them.
@@ -217,13 +217,13 @@ impl Coalescer {
         Self { least, ..Self::default() }
     }
 
-    /// Adds a packet for a device, due at `due`, with or without a mark of Congestion Experienced. `write` receives what is
+    /// Adds a packet for a device, due at `due`, with its ECN code point as it leaves. `write` receives what is
     /// delivered now; the rest waits for [`Self::flush`].
     pub fn add(
         &mut self,
         (device, due): (usize, Time),
         part: Part,
-        marked: bool,
+        ecn: Ecn,
         packet_buffer: &mut PacketBuffer,
         write: &mut impl Write,
     ) {
@@ -232,7 +232,7 @@ impl Coalescer {
         let follows = |gso_packet: &&mut GroPacket| {
             gso_packet.next == part
                 && gso_packet.device == device
-                && gso_packet.marked == marked
+                && gso_packet.ecn == ecn
                 && gso_packet.has_room(payload.len(), least)
         };
         // The usual case: packets come in the order in which they were sent, and nothing needs to be compared.
@@ -240,7 +240,7 @@ impl Coalescer {
             gso_packet.join(part, payload, packet_buffer.flags(part));
             return;
         }
-        packet_buffer.write_head(part, marked, &mut self.head);
+        packet_buffer.write_head(part, ecn, &mut self.head);
         let packet = self.head.get(OFFSET..).unwrap_or_default();
         let length = packet_buffer.length(part);
         let Some(shape) = Shape::of(&self.head, length) else {
@@ -249,7 +249,7 @@ impl Coalescer {
             {
                 Self::write(self.open.remove(place), &mut self.spare, packet_buffer, write);
             }
-            packet_buffer.show(part, marked, |bytes| write(PacketBatch { device, due, packets: 1 }, bytes));
+            packet_buffer.show(part, ecn, |bytes| write(PacketBatch { device, due, packets: 1 }, bytes));
             packet_buffer.release(part.gso_packet(), 1);
             return;
         };
@@ -279,7 +279,7 @@ impl Coalescer {
         self.open.push(GroPacket {
             device,
             due,
-            marked,
+            ecn,
             head,
             runs,
             first: shape,
@@ -431,7 +431,8 @@ mod tests {
             written.push((batch.device, bytes.iter().flat_map(|bytes| bytes.to_vec()).collect()));
         };
         for (device, part) in parts {
-            coalescer.add((*device, Time::ZERO), *part, false, packet_buffer, &mut write);
+            let ecn = packet_buffer.ecn(*part);
+            coalescer.add((*device, Time::ZERO), *part, ecn, packet_buffer, &mut write);
         }
         coalescer.flush(packet_buffer, &mut write);
         written
@@ -538,7 +539,8 @@ mod tests {
         };
         for (place, part) in parts.into_iter().enumerate() {
             let due = Time::ZERO + Span::from_nanos(place as u64);
-            coalescer.add((1, due), part, place == 4, &mut packet_buffer, &mut write);
+            let ecn = if place == 4 { Ecn::Ce } else { packet_buffer.ecn(part) };
+            coalescer.add((1, due), part, ecn, &mut packet_buffer, &mut write);
         }
         coalescer.flush(&mut packet_buffer, &mut write);
         assert_eq!(left, [(1, 0, 4), (1, 4, 1), (1, 5, 4)]);
@@ -553,7 +555,8 @@ mod tests {
             written.push(bytes.iter().flat_map(|bytes| bytes.to_vec()).collect::<Vec<u8>>());
         };
         for (place, part) in parts.into_iter().enumerate() {
-            coalescer.add((1, Time::ZERO), part, place == 4, &mut packet_buffer, &mut write);
+            let ecn = if place == 4 { Ecn::Ce } else { packet_buffer.ecn(part) };
+            coalescer.add((1, Time::ZERO), part, ecn, &mut packet_buffer, &mut write);
         }
         coalescer.flush(&mut packet_buffer, &mut write);
         let marks: Vec<Vec<u8>> = (written.into_iter())

@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ranpace_units::Ecn;
+
 /// Fields of an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
@@ -13,8 +15,8 @@ pub struct Headers {
     pub stream: u32,
     /// Bytes after the header of TCP or UDP; for other protocols, after that of IP.
     pub payload: u32,
-    /// ECN-capable: ECT(0) or ECT(1) (RFC 3168 section 5).
-    pub ect: bool,
+    /// Its ECN code point (RFC 3168 section 5).
+    pub ecn: Ecn,
 }
 
 const TCP: u8 = 6;
@@ -163,17 +165,26 @@ impl Headers {
             };
         }
         let payload = transport.len().saturating_sub(headers) as u32;
-        Some(Self { destination, stream, payload, ect: matches!(class & 3, 1 | 2) })
+        Some(Self { destination, stream, payload, ecn: Ecn::from_bits(class) })
     }
 }
 
-/// Sets Congestion Experienced in an IP packet (RFC 3168 section 5), and updates IPv4's checksum (RFC 1624, equation 3).
-pub fn mark_ce(packet: &mut [u8]) {
+/// The ECN code point of an IP packet; not ECN-capable for anything else.
+pub fn ecn_of(packet: &[u8]) -> Ecn {
+    match *packet {
+        [first, class, ..] if first >> 4 == 4 => Ecn::from_bits(class),
+        [first, second, ..] if first >> 4 == 6 => Ecn::from_bits(second >> 4),
+        _ => Ecn::NotEct,
+    }
+}
+
+/// Sets the ECN code point of an IP packet (RFC 3168 section 5), and updates IPv4's checksum (RFC 1624, equation 3).
+pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
     match packet.first().map(|first| first >> 4) {
         Some(4) => {
             let Some(header) = packet.first_chunk_mut::<20>() else { return };
             let before = u16::from_be_bytes([header[0], header[1]]);
-            header[1] |= 3;
+            header[1] = header[1] & !0b11 | ecn.bits();
             let after = u16::from_be_bytes([header[0], header[1]]);
             let sum = u16::from_be_bytes([header[10], header[11]]);
             let mut mended = u32::from(!sum) + u32::from(!before) + u32::from(after);
@@ -183,7 +194,7 @@ pub fn mark_ce(packet: &mut [u8]) {
         }
         Some(6) => {
             if let Some(class) = packet.get_mut(1) {
-                *class |= 0x30;
+                *class = *class & !0x30 | ecn.bits() << 4;
             }
         }
         _ => {}
@@ -214,7 +225,7 @@ mod tests {
                 ip.udp(5000, 80).write(&mut packet, &payload).expect("it fits");
             }
             let headers = Headers::read(&packet).expect("it is a packet");
-            assert_eq!((headers.destination, headers.payload, headers.ect), (to, 100, false));
+            assert_eq!((headers.destination, headers.payload, headers.ecn), (to, 100, Ecn::NotEct));
         }
     }
 
@@ -314,12 +325,16 @@ mod tests {
             header.header_checksum = header.calc_header_checksum();
             let mut packet = header.to_bytes().to_vec();
             packet.extend([0; 10]);
-            assert!(Headers::read(&packet).is_some_and(|headers| headers.ect));
-            mark_ce(&mut packet);
-            let (marked, _) = Ipv4Header::from_slice(&packet).expect("it is still one");
-            assert_eq!(marked.ecn, IpEcn::CongestionExperienced);
-            assert_eq!(marked.dscp, header.dscp);
-            assert_eq!(marked.header_checksum, marked.calc_header_checksum(), "dscp {dscp}");
+            assert!(Headers::read(&packet).is_some_and(|headers| headers.ecn == Ecn::Ect0));
+            for (ecn, expected) in
+                [(Ecn::Ect1, IpEcn::Ect1), (Ecn::Ect0, IpEcn::Ect0), (Ecn::Ce, IpEcn::CongestionExperienced)]
+            {
+                set_ecn(&mut packet, ecn);
+                assert_eq!(ecn_of(&packet), ecn);
+                let (marked, _) = Ipv4Header::from_slice(&packet).expect("it is still one");
+                assert_eq!((marked.ecn, marked.dscp), (expected, header.dscp));
+                assert_eq!(marked.header_checksum, marked.calc_header_checksum(), "dscp {dscp}");
+            }
         }
         let header = Ipv6Header {
             traffic_class: 0b1010_1010,
@@ -327,8 +342,9 @@ mod tests {
             ..Ipv6Header::default()
         };
         let mut packet = header.to_bytes().to_vec();
-        assert!(Headers::read(&packet).is_some_and(|headers| headers.ect));
-        mark_ce(&mut packet);
+        assert!(Headers::read(&packet).is_some_and(|headers| headers.ecn == Ecn::Ect0));
+        set_ecn(&mut packet, Ecn::Ce);
+        assert_eq!(ecn_of(&packet), Ecn::Ce);
         let (marked, _) = Ipv6Header::from_slice(&packet).expect("it is still one");
         assert_eq!((marked.traffic_class, marked.flow_label), (0b1010_1011, header.flow_label));
     }
@@ -376,7 +392,7 @@ mod tests {
             if let Some(headers) = Headers::read(&bytes) {
                 prop_assert!(headers.payload as usize <= length);
             }
-            mark_ce(&mut bytes);
+            set_ecn(&mut bytes, Ecn::Ce);
             prop_assert_eq!(bytes.len(), length);
         }
     }

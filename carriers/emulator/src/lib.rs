@@ -15,6 +15,7 @@ mod application;
 mod headers;
 mod hint_json;
 mod hint_line;
+mod summary;
 mod timeliness;
 mod topology;
 
@@ -95,8 +96,9 @@ mod tcp_info;
 #[cfg(target_os = "linux")]
 mod workloads;
 
-pub use headers::{Headers, mark_ce};
+pub use headers::{Headers, set_ecn};
 pub use hint_line::{HintLine, LONGEST as LONGEST_HINT_LINE, PepLine, RadioLine};
+pub use summary::EmulationSummary;
 pub use timeliness::{LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Timeliness, Watch};
 pub use topology::{Topology, TopologyError};
 

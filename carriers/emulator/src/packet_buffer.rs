@@ -8,8 +8,10 @@
 use std::io::IoSlice;
 use std::ops::Range;
 
+use ranpace_units::Ecn;
+
 use crate::gso::{GsoLayout, OFFSET};
-use crate::headers::mark_ce;
+use crate::headers::{ecn_of, set_ecn};
 
 /// Largest GSO packet, its virtio header included.
 const MOST: usize = OFFSET + u16::MAX as usize;
@@ -160,8 +162,16 @@ impl PacketBuffer {
             .map_or(0, |gso_packet| gso_packet.cuts.end_flags(part.index as usize))
     }
 
+    /// The ECN code point with which a packet was taken in.
+    #[cfg(test)]
+    pub fn ecn(&self, part: Part) -> Ecn {
+        let gso_packet = self.gso_packets.get(part.gso_packet as usize);
+        gso_packet
+            .map_or(Ecn::NotEct, |gso_packet| ecn_of(gso_packet.bytes().get(OFFSET..).unwrap_or_default()))
+    }
+
     /// Writes the virtio header and the headers of a packet; for an unsegmented packet also the rest of its first bytes.
-    pub fn write_head(&self, part: Part, marked: bool, head: &mut Vec<u8>) {
+    pub fn write_head(&self, part: Part, ecn: Ecn, head: &mut Vec<u8>) {
         head.clear();
         let Some(gso_packet) = self.gso_packets.get(part.gso_packet as usize) else { return };
         gso_packet.cuts.write_head(part.index as usize, gso_packet.bytes(), head);
@@ -169,15 +179,16 @@ impl PacketBuffer {
             let behind = OFFSET..gso_packet.length.min(OFFSET + HEADERS);
             head.extend_from_slice(&gso_packet.bytes()[behind]);
         }
-        if marked {
-            mark_ce(head.get_mut(OFFSET..).unwrap_or_default());
+        let packet = head.get_mut(OFFSET..).unwrap_or_default();
+        if ecn_of(packet) != ecn {
+            set_ecn(packet, ecn);
         }
     }
 
     /// Shows a packet as it is delivered, the virtio header first, in one or two parts.
-    pub fn show(&mut self, part: Part, marked: bool, see: impl FnOnce(&[IoSlice<'_>])) {
+    pub fn show(&mut self, part: Part, ecn: Ecn, see: impl FnOnce(&[IoSlice<'_>])) {
         let mut head = std::mem::take(&mut self.head);
-        self.write_head(part, marked, &mut head);
+        self.write_head(part, ecn, &mut head);
         if let Some(gso_packet) = self.gso_packets.get(part.gso_packet as usize) {
             let payload = gso_packet.cuts.payload(part.index as usize, gso_packet.length);
             let behind = if gso_packet.cuts.is_plain() { head.len()..gso_packet.length } else { payload };
@@ -246,10 +257,9 @@ mod tests {
         packet_buffer.take_in(bytes.len()).collect()
     }
 
-    fn shown(packet_buffer: &mut PacketBuffer, part: Part, marked: bool) -> Vec<u8> {
+    fn shown(packet_buffer: &mut PacketBuffer, part: Part, ecn: Ecn) -> Vec<u8> {
         let mut seen = Vec::new();
-        packet_buffer
-            .show(part, marked, |bytes| seen = bytes.iter().flat_map(|bytes| bytes.to_vec()).collect());
+        packet_buffer.show(part, ecn, |bytes| seen = bytes.iter().flat_map(|bytes| bytes.to_vec()).collect());
         seen
     }
 
@@ -270,7 +280,7 @@ mod tests {
                 let expected = cut(&mut bytes.clone());
                 for (part, expected) in parts.iter().zip(expected) {
                     assert_eq!(packet_buffer.length(*part), expected.len() - OFFSET);
-                    assert_eq!(shown(&mut packet_buffer, *part, false), expected);
+                    assert_eq!(shown(&mut packet_buffer, *part, Ecn::NotEct), expected);
                 }
                 let (last, others) = parts.split_last().unwrap();
                 let before = packet_buffer.gso_packets_left();
@@ -284,7 +294,7 @@ mod tests {
             }
             assert_eq!(packet_buffer.gso_packets.len(), 4, "their places are used again");
         }
-        assert!(shown(&mut packet_buffer, Part::NONE, false).is_empty());
+        assert!(shown(&mut packet_buffer, Part::NONE, Ecn::NotEct).is_empty());
     }
 
     #[test]
@@ -293,8 +303,10 @@ mod tests {
         for bytes in [sent(1, 3_000, 1_000), sent(1, 700, 0)] {
             let parts = take_in(&mut packet_buffer, &bytes);
             for (place, part) in parts.iter().enumerate() {
-                let (plain, marked) =
-                    (shown(&mut packet_buffer, *part, false), shown(&mut packet_buffer, *part, true));
+                let (plain, marked) = (
+                    shown(&mut packet_buffer, *part, Ecn::NotEct),
+                    shown(&mut packet_buffer, *part, Ecn::Ce),
+                );
                 let ip = |bytes: &[u8]| {
                     let sliced = SlicedPacket::from_ip(&bytes[OFFSET..]).unwrap();
                     sliced.net.unwrap().ipv4_ref().unwrap().header().to_header()
@@ -319,7 +331,8 @@ mod tests {
                 match kind {
                     0 | 1 if !under_way.is_empty() => {
                         let (part, expected) = under_way.swap_remove(which.index(under_way.len()));
-                        prop_assert_eq!(shown(&mut packet_buffer, part, false), expected);
+                        let ecn = packet_buffer.ecn(part);
+                prop_assert_eq!(shown(&mut packet_buffer, part, ecn), expected);
                         packet_buffer.release(part.gso_packet(), 1);
                     }
                     2 => {
@@ -339,7 +352,8 @@ mod tests {
                 }
             }
             for (part, expected) in under_way {
-                prop_assert_eq!(shown(&mut packet_buffer, part, false), expected);
+                let ecn = packet_buffer.ecn(part);
+                prop_assert_eq!(shown(&mut packet_buffer, part, ecn), expected);
                 packet_buffer.release(part.gso_packet(), 1);
             }
             prop_assert_eq!(packet_buffer.gso_packets_left(), 0);

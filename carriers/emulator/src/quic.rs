@@ -14,7 +14,7 @@ use ranpace_cc::Algorithm;
 use ranpace_network::random::mix;
 use ranpace_quic::{Clock, Config, Opener, Receiver, Sample, Sender};
 use ranpace_scenario::FlowSpec;
-use ranpace_units::Time;
+use ranpace_units::{Ecn, Time};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::addresses;
@@ -207,9 +207,9 @@ impl<'a> QuicStream<'a> {
                         }
                         let content = &buffer[..length];
                         if is_client == sender_opens {
-                            sender.on_datagram(now, false, content);
+                            sender.on_datagram(now, Ecn::NotEct, content);
                         } else {
-                            receiver.on_datagram(now, false, content);
+                            receiver.on_datagram(now, Ecn::NotEct, content);
                         }
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,

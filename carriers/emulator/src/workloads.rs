@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use ranpace_scenario::{FlowSpec, Transport};
-use ranpace_tcp::{Config, Opener};
+use ranpace_tcp::{Config, EcnFeedback, Opener};
 use ranpace_units::{Bytes, Span};
 
 use crate::devices::MTU;
@@ -32,7 +32,8 @@ pub enum WorkloadError {
     /// The kernel has no such congestion control.
     #[error(
         "flow {flow:?}: this kernel has no congestion control {asked:?}; tcp_available_congestion_control has {known}. \
-         `--cc NAME` chooses one for all flows, and `--hosts-only` leaves the flows to programs"
+         `--cc NAME` chooses one for all flows, `--hosts-only` leaves the flows to programs, and a flow with transport = \"quic\" \
+         plays any of ours"
     )]
     Control {
         /// Name of the flow.
@@ -148,6 +149,9 @@ impl Workloads {
             Transport::Quic { .. } => return Ok(None),
             Transport::Datagram { algorithm, .. } => return cannot(algorithm.to_string()),
         };
+        if config.ecn == EcnFeedback::Accurate {
+            return cannot("TCP with ecn = \"accurate\"".to_owned());
+        }
         if config.mtu.get() > MTU.into() {
             return cannot(format!("TCP in packets of {} (at most {MTU} B)", config.mtu));
         }
@@ -294,7 +298,7 @@ pub(crate) fn host_settings(topology: &Topology, place: usize) -> (Vec<(&'static
     );
     switch("timestamps", "tcp_timestamps", &all, true, |config| config.timestamps, "0");
     switch("sack", "tcp_sack", &all, true, |config| config.sack, "0");
-    switch("ecn", "tcp_ecn", &all, false, |config| config.ecn, "1");
+    switch("ecn", "tcp_ecn", &all, false, |config| config.ecn == EcnFeedback::Classic, "1");
     if let Some(rto) =
         send.iter().map(|config| config.min_rto).max().filter(|rto| *rto != Span::from_millis(200))
     {

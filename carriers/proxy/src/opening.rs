@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use nix::errno::Errno;
 use ranpace_proxy_options::TcpInfo;
@@ -69,6 +69,11 @@ impl Proxy {
     }
 
     fn on_syn(&mut self, now: Time, syn: &Syn, packet: &[u8]) {
+        // A client uses its port again as soon as the kernel has seen the end of its connection, of which the proxy may not have heard
+        // yet. The kernel would give this SYN to the listener, from which nothing is taken that was not held before.
+        if let Some(place) = self.by_ends.get(&syn.ends).copied() {
+            self.on_leg(now, place, Side::User, EventFlags::IN);
+        }
         if let Some(place) = self.handshakes.find(&syn.ends) {
             self.on_repeated(now, place, syn, packet);
         } else if self.by_ends.contains_key(&syn.ends) {
@@ -87,8 +92,7 @@ impl Proxy {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => self.pass_late(now, syn, packet),
                 Err(error) => {
                     tracing::debug!(server = %syn.ends.server, %error, "the server is not reached; the client may see for itself");
-                    let is_limit = matches!(error.raw_os_error(), Some(code) if [Errno::EMFILE, Errno::ENFILE].map(|limit| limit as i32).contains(&code));
-                    self.pass(packet, if is_limit { Passed::Limit } else { Passed::Refused });
+                    self.pass(packet, if is_limit(&error) { Passed::Limit } else { Passed::Refused });
                 }
             }
         }
@@ -207,18 +211,28 @@ impl Proxy {
     /// Clients have completed their handshakes.
     pub(crate) fn on_accept(&mut self, now: Time, listener: usize) {
         for _ in 0..AT_ONCE {
-            let Some(accepted) = self.listeners.get(listener).map(legs::accept) else { return };
-            match accepted {
-                Ok(Some((user, ends))) => self.on_accepted(now, user, ends),
-                Ok(None) => return,
-                Err(error) => {
-                    if self.accept_again_at.replace(now + ACCEPT_AGAIN).is_none() {
-                        tracing::warn!(%error, "cannot accept connections; new ones pass until it can");
-                        self.listen_for(EventFlags::empty());
-                    }
-                    return;
+            let Some(socket) = self.listeners.get(listener) else { return };
+            // Who is accepted first needs a descriptor for the server's leg, too: without one it would be reset.
+            if self.config.handshake == config::Handshake::AcceptFirst && self.reserve.is_none() {
+                match self.wake.as_fd().try_clone_to_owned() {
+                    Ok(reserve) => self.reserve = Some(reserve),
+                    Err(error) => return self.accept_later(now, &error),
                 }
             }
+            match legs::accept(socket) {
+                Ok(Some((user, ends))) => self.on_accepted(now, user, ends),
+                Ok(None) => return,
+                Err(error) => return self.accept_later(now, &error),
+            }
+        }
+    }
+
+    /// The system has no descriptor for a connection that waits to be accepted.
+    fn accept_later(&mut self, now: Time, error: &io::Error) {
+        if self.accept_again_at.replace(now + ACCEPT_AGAIN).is_none() {
+            tracing::warn!(%error, "cannot accept connections; new ones pass until it can");
+            self.listen_for(EventFlags::empty());
+            self.let_new_ones_pass();
         }
     }
 
@@ -230,6 +244,7 @@ impl Proxy {
         }
         if self.accept_again_at == failed {
             self.accept_again_at = None;
+            self.renew_at = now;
             self.listen_for(EventFlags::IN);
         }
     }
@@ -260,7 +275,11 @@ impl Proxy {
             tracing::debug!(client = %ends.client, server = %ends.server, "a connection that is not the proxy's is reset");
             return;
         }
-        match legs::connect(&ends, None, &self.buffers, None) {
+        let mut leg = legs::connect(&ends, None, &self.buffers, None);
+        if leg.as_ref().is_err_and(is_limit) && self.reserve.take().is_some() {
+            leg = legs::connect(&ends, None, &self.buffers, None);
+        }
+        match leg {
             Ok(leg) => self.begin(now, ends, leg, State::Accepted(user)),
             Err(error) => {
                 tracing::debug!(server = %ends.server, %error, "the server is not reached; the client is reset")
@@ -325,6 +344,12 @@ impl Proxy {
         self.apply_changes();
         self.go(now, place);
     }
+}
+
+/// Whether there are too many open files, of this process or of all.
+fn is_limit(error: &io::Error) -> bool {
+    let limits = [Errno::EMFILE, Errno::ENFILE].map(|limit| Some(limit as i32));
+    limits.contains(&error.raw_os_error())
 }
 
 /// Everything that a leg may have to say, once each time.

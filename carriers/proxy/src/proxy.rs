@@ -136,7 +136,7 @@ pub struct Proxy {
     rules: Rules,
     alive: Alive,
     pub(crate) epoll: OwnedFd,
-    wake: Arc<OwnedFd>,
+    pub(crate) wake: Arc<OwnedFd>,
     commands: (CommandSender<Command>, Receiver<Command>),
     /// With `rapid.account_udp`, and when it is read next.
     passing: Option<Passing>,
@@ -166,11 +166,15 @@ pub struct Proxy {
     /// Empty: the memory of the list that `queue` or `moved` becomes next.
     pub(crate) spare: Vec<usize>,
     pub(crate) tick_at: Time,
-    renew_at: Time,
+    /// There is so much to read that ticks come less often than each [`TICK`].
+    pub(crate) ticks_are_late: bool,
+    pub(crate) renew_at: Time,
     pub(crate) renewed_at: Time,
     housekeeping_at: Time,
     /// The system has no descriptor for a connection that waits to be accepted; until then none is accepted.
     pub(crate) accept_again_at: Option<Time>,
+    /// A descriptor that is given up for the server's leg of a client that was accepted first, where there is no other.
+    pub(crate) reserve: Option<OwnedFd>,
     /// Until then connections may come that listeners accepted while they were another process's.
     pub(crate) inherited_until: Time,
     /// The rules are this process's to remove.
@@ -268,10 +272,12 @@ impl Proxy {
             rest_until: now,
             spare: Vec::new(),
             tick_at: now,
+            ticks_are_late: false,
             renew_at: now,
             renewed_at: now,
             housekeeping_at: now,
             accept_again_at: None,
+            reserve: None,
             inherited_until: now,
             has_rules: false,
             draining: false,
@@ -410,7 +416,7 @@ impl Proxy {
     /// How long to wait for events.
     fn timeout(&self, now: Time) -> Option<Timespec> {
         let mut until = self.housekeeping_at;
-        if !self.draining {
+        if self.takes_new_ones() {
             until = until.min(self.renew_at);
         }
         if !self.queue.is_empty() {
@@ -457,7 +463,8 @@ impl Proxy {
         Ok(())
     }
 
-    fn on_leg(&mut self, now: Time, place: usize, side: Side, flags: epoll::EventFlags) {
+    /// A leg has something to say.
+    pub(crate) fn on_leg(&mut self, now: Time, place: usize, side: Side, flags: epoll::EventFlags) {
         use epoll::EventFlags as Flags;
         let Some(relay) = self.relays.get_mut(place) else { return };
         let leg = relay.leg_mut(side);
@@ -542,7 +549,7 @@ impl Proxy {
     }
 
     fn on_time(&mut self, now: Time) -> Result<(), ProxyError> {
-        if !self.draining && now >= self.renew_at {
+        if self.takes_new_ones() && now >= self.renew_at {
             self.renew()?;
             (self.renewed_at, self.renew_at) = (now, now + RENEWED);
         }
@@ -665,11 +672,25 @@ impl Proxy {
             return;
         }
         self.draining = true;
+        self.let_new_ones_pass();
+        tracing::info!(connections = self.relays.len(), "draining: new connections pass");
+    }
+
+    /// Whether the system is to give it new connections. Those whose SYN is held can pass later, but what a listener has accepted cannot.
+    fn takes_new_ones(&self) -> bool {
+        let cannot_accept = self.accept_again_at.is_some() && self.config.handshake == Handshake::AcceptFirst;
+        !self.draining && !cannot_accept
+    }
+
+    /// New connections pass from now on, unless the system is to give them to the proxy.
+    pub(crate) fn let_new_ones_pass(&mut self) {
+        if self.takes_new_ones() {
+            return;
+        }
         if let Err(error) = self.alive.end() {
             // It ends by itself, since it is not renewed any more.
             tracing::warn!(%error, "cannot tell nftables to let new connections pass; they will in a second");
         }
-        tracing::info!(connections = self.relays.len(), "draining: new connections pass");
     }
 
     /// Whether it is draining.

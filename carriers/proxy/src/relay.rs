@@ -129,6 +129,8 @@ pub struct Relay {
     pub resting: bool,
     /// It goes on at once.
     pub queued: bool,
+    /// So much comes from the server that each tick moves it, rather than each packet.
+    pub is_bulk: bool,
     /// Half of what may wait of the user's uploads does, and this one's server takes no more: nothing is read from the user, whose window
     /// would open again.
     pub holds_upload: bool,
@@ -149,6 +151,7 @@ impl Relay {
             moved: false,
             resting: false,
             queued: false,
+            is_bulk: false,
             holds_upload: false,
         }
     }

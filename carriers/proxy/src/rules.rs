@@ -7,6 +7,13 @@
 //! * Other packets of connections that the proxy has a socket for are marked *delivered*: the first routing rule makes them local.
 //! * All else is forwarded untouched: connections that are older than the proxy, other protocols, other networks.
 //!
+//! The kernel remembers a split connection for a minute (TIME-WAIT), on the side of the end that was the last to close. If its client
+//! opens another one from the same port, and that passes, the socket that remembers would take the client's packets or the server's,
+//! answer them in its own way, and never forget: a client would have a connection whose server waits for the end of the handshake, or a
+//! server's answer would never arrive. So a SYN for which there is such a socket is noted, and if it is forwarded, so is all that the
+//! client sends; likewise a server's answer (SYN and ACK) to which there is such a socket, and none that waits for it. Further SYNs of
+//! these ends pass while the kernel remembers, and those of any connection that passes do for a moment: they may be repetitions.
+//!
 //! Nothing here depends on the proxy's being alive. Without its process there is no device, so the route of held SYNs does not exist,
 //! and the next rule forwards them; and `tproxy` takes nothing for a listener that is not there. While the process hangs, the element
 //! of the set `alive` expires, and SYNs are forwarded.
@@ -28,8 +35,27 @@ pub const PASSING: [&str; 2] = ["passing4", "passing6"];
 /// An address to which nothing has passed for this time is not counted any more, and most addresses. Ours.
 const COUNTED: &str = "1m";
 const MOST_COUNTED: u32 = 65_536;
+/// The sets of new connections whose ends the kernel remembers, and of those among them that pass: IPv4 and IPv6.
+const NOTED: [&str; 2] = ["noted4", "noted6"];
+/// See [`NOTED`].
+const UNSPLIT: [&str; 2] = ["unsplit4", "unsplit6"];
+/// They stay there for this time: the kernel remembers a connection for 60 s, and its timers of that length are late by up to an eighth.
+const NOTED_FOR: &str = "90s";
+/// The sets of connections whose SYN has just passed, and the time in which a client repeats it three times (after 1, 3 and 7 s: RFC
+/// 6298).
+const PASSED: [&str; 2] = ["passed4", "passed6"];
+/// See [`PASSED`].
+const PASSED_FOR: &str = "10s";
+/// Most of each, some 15 MB. Ours.
+const MOST_NOTED: u32 = 65_536;
+/// What nftables calls them, in addresses and as protocols.
+const FAMILIES: [&str; 2] = ["ip", "ip6"];
+/// See [`FAMILIES`].
+const NFPROTOS: [&str; 2] = ["ipv4", "ipv6"];
 /// A SYN that opens a connection.
 const SYN: &str = "tcp flags & (fin|syn|rst|ack) == syn";
+/// A server's answer to it.
+const ANSWER: &str = "tcp flags & (fin|syn|rst|ack) == (syn|ack)";
 const NO_SYN: &str = "tcp flags & (fin|syn|rst|ack) != syn";
 
 /// Whether the kernel looks for the socket of a packet before it looks for its route. It does not forward a packet whose socket it has
@@ -114,7 +140,9 @@ impl Rules {
         }
         let name = nft_name(&self.name);
         let works = format!("add element inet {name} {ALIVE} {{ tcp timeout 1s expires 1s }}");
-        nft(&format!("table inet {name}\ndelete table inet {name}\n{}{works}\n", self.noted_table()))
+        nft(&format!("table inet {name}\ndelete table inet {name}\n{}{works}\n", self.noted_table()))?;
+        forget_ended();
+        Ok(())
     }
 
     /// Removes all that is there, which may be what a process left that was killed.
@@ -124,6 +152,7 @@ impl Rules {
     /// A program of the system is not there, or refuses.
     pub fn remove(&self) -> Result<(), ProxyError> {
         let name = nft_name(&self.name);
+        forget_ended();
         if self.early_was_on || self.is_noted() {
             system::set(EARLY, "1")?;
         }
@@ -164,27 +193,64 @@ pub fn device_out(name: &str) -> String {
 fn table(config: &Config) -> String {
     let (deliver, hold, port) = (config.number, config.number + 1, config.port);
     let mut text = format!("table inet {} {{\n", nft_name(&config.name));
+    let is_exact = config.handshake == Handshake::Exact;
     let mut line = |line: &str| {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{line}");
     };
     line(&format!(" set {ALIVE} {{\n  type inet_proto\n  flags timeout\n }}"));
+    let families = [0, 1].map(|v6| (FAMILIES[v6], NFPROTOS[v6], NOTED[v6], UNSPLIT[v6], PASSED[v6]));
+    let ends = |family: &str| format!("{family} saddr . tcp sport . {family} daddr . tcp dport");
+    let back = |family: &str| format!("{family} daddr . tcp dport . {family} saddr . tcp sport");
+    for (_, address, noted, unsplit, passed) in families {
+        let kind = format!("{address}_addr . inet_service . {address}_addr . inet_service");
+        for (set, time) in [(noted, NOTED_FOR), (unsplit, NOTED_FOR), (passed, PASSED_FOR)] {
+            line(&format!(
+                " set {set} {{\n  type {kind}\n  size {MOST_NOTED}\n  flags dynamic,timeout\n  timeout {time}\n }}"
+            ));
+        }
+    }
+    line(" chain delivered {");
+    for (family, _, _, unsplit, _) in families {
+        line(&format!("  {} @{unsplit} accept", ends(family)));
+    }
+    line(&format!("  meta mark set {deliver} accept\n }}"));
+    // A socket that remembers, or one of a client's handshake, has no such property.
+    line(&format!(" chain answered {{\n  socket wildcard 0 meta mark set {deliver} accept"));
+    for (family, _, _, unsplit, _) in families {
+        let both = [ends(family), back(family)].map(|ends| format!("update @{unsplit} {{ {ends} }}"));
+        line(&format!("  {} accept", both.join(" ")));
+    }
+    line(" }");
+    line(" chain opening {");
+    for (family, _, noted, unsplit, passed) in families {
+        line(&format!("  {} @{unsplit} accept", ends(family)));
+        line(&format!("  {} @{passed} accept", ends(family)));
+        line(&format!("  socket transparent 1 update @{noted} {{ {} }}", ends(family)));
+    }
+    line(&format!("  meta l4proto != @{ALIVE} accept"));
+    match config.handshake {
+        Handshake::Exact => line(&format!("  meta mark set {hold} accept")),
+        Handshake::AcceptFirst => {
+            for (family, nfproto, ..) in families {
+                let taken = format!("tproxy {family} to :{port} meta mark set {deliver} accept");
+                line(&format!("  meta nfproto {nfproto} meta l4proto tcp {taken}"));
+            }
+        }
+    }
+    line(" }");
     line(" chain prerouting {");
     line("  type filter hook prerouting priority mangle; policy accept;");
     // Routers' errors about packets of the proxy's own are for its sockets: unreachable servers, and smaller packets on the path.
     line(&format!("  meta l4proto {{ icmp, icmpv6 }} socket transparent 1 meta mark set {deliver} accept"));
     line("  meta l4proto != tcp accept");
-    let take = |family: &str| match config.handshake {
-        Handshake::Exact => format!("meta mark set {hold}"),
-        Handshake::AcceptFirst => format!("tproxy {family} to :{port} meta mark set {deliver}"),
-    };
-    if config.handshake == Handshake::Exact {
+    if is_exact {
         let device = device_in(&config.name);
         line(&format!("  iifname \"{device}\" {SYN} tproxy to :{port} meta mark set {deliver} accept"));
     }
-    line(&format!("  {NO_SYN} socket transparent 1 meta mark set {deliver} accept"));
+    line(&format!("  {ANSWER} socket transparent 1 goto answered"));
+    line(&format!("  {NO_SYN} socket transparent 1 goto delivered"));
     line(&format!("  {NO_SYN} accept"));
-    line(&format!("  meta l4proto != @{ALIVE} accept"));
     line("  fib daddr type local accept");
     for network in &config.except {
         line(&format!("  {} daddr {network} accept", family(network)));
@@ -192,13 +258,31 @@ fn table(config: &Config) -> String {
     for Clients { interface, networks, ports } in &config.clients {
         let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
         let ports = if ports.is_empty() {
-            "meta l4proto tcp ".to_owned()
+            "meta l4proto tcp".to_owned()
         } else {
-            format!("tcp dport {{ {} }} ", ports.join(", "))
+            format!("tcp dport {{ {} }}", ports.join(", "))
         };
         for network in networks {
-            let (family, take) = (family(network), take(family(network)));
-            line(&format!("  iifname \"{interface}\" {family} saddr {network} {ports}{take} accept"));
+            let family = family(network);
+            line(&format!("  iifname \"{interface}\" {family} saddr {network} {ports} goto opening"));
+        }
+    }
+    line(" }");
+    line(" chain passed {");
+    line("  type filter hook forward priority mangle; policy accept;");
+    line("  meta l4proto != tcp accept");
+    line(&format!("  {NO_SYN} accept"));
+    if is_exact {
+        line(&format!("  oifname \"{}\" accept", device_in(&config.name)));
+    }
+    for (family, _, noted, unsplit, _) in families {
+        line(&format!("  {0} @{noted} update @{unsplit} {{ {0} }} accept", ends(family)));
+    }
+    for Clients { networks, .. } in &config.clients {
+        for network in networks {
+            let family = family(network);
+            let passed = PASSED[usize::from(family == "ip6")];
+            line(&format!("  {family} saddr {network} update @{passed} {{ {} }}", ends(family)));
         }
     }
     line(" }");
@@ -230,6 +314,20 @@ fn family(network: &IpNet) -> &'static str {
     match network {
         IpNet::V4(_) => "ip",
         IpNet::V6(_) => "ip6",
+    }
+}
+
+/// Makes the kernel forget the connections that it remembers (TIME-WAIT) for sockets with others' addresses: the sets of those that pass
+/// are about to be lost, and without the rules the kernel drops what it has such a socket for, instead of forwarding it.
+fn forget_ended() {
+    let own = nix::ifaddrs::getifaddrs().into_iter().flatten().filter_map(|interface| {
+        let address = interface.address?;
+        let v4 = address.as_sockaddr_in().map(|address| format!("not src {}", address.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|address| format!("not src [{}]", address.ip())))
+    });
+    let not_own = own.collect::<Vec<_>>().join(" and ");
+    if let Err(error) = run("ss", &["-Htn", "-K", "state", "time-wait", &not_own], "", "iproute2") {
+        tracing::warn!(%error, "connections from ports that had a split one within the last minute may hang");
     }
 }
 
@@ -278,14 +376,13 @@ mod tests {
         let text = "except = [\"10.9.0.0/16\"]\n[[clients]]\ninterface = \"ran0\"\nnetworks = [\"10.45.0.0/16\", \"fd45::/48\"]\nports = [\"443\", \"5000-5999\"]\n[[clients]]\ninterface = \"ran1\"\nnetworks = [\"10.46.0.0/16\"]\n";
         let config = Config::parse("proxy.toml", text).unwrap();
         let rules = Rules::new(&config);
-        let taking: Vec<&str> = rules.table().lines().filter(|line| line.contains("mark set 5251")).collect();
+        let taking: Vec<&str> = rules.table().lines().filter(|line| line.contains("goto opening")).collect();
         assert_eq!(
             taking,
             [
-                "  iifname \"ran0\" ip saddr 10.45.0.0/16 tcp dport { 443, 5000-5999 } meta mark set 5251 accept",
-                "  iifname \"ran0\" ip6 saddr fd45::/48 tcp dport { 443, 5000-5999 } meta mark set 5251 accept",
-                // nftables wants the protocol named where it redirects.
-                "  iifname \"ran1\" ip saddr 10.46.0.0/16 meta l4proto tcp meta mark set 5251 accept",
+                "  iifname \"ran0\" ip saddr 10.45.0.0/16 tcp dport { 443, 5000-5999 } goto opening",
+                "  iifname \"ran0\" ip6 saddr fd45::/48 tcp dport { 443, 5000-5999 } goto opening",
+                "  iifname \"ran1\" ip saddr 10.46.0.0/16 meta l4proto tcp goto opening",
             ]
         );
         let place = |what: &str| rules.table().find(what).unwrap();

@@ -10,7 +10,7 @@ use ranpace_pep::lightweight::message::View;
 use ranpace_pep::lightweight::{Body, FlowId};
 use ranpace_scenario::Scenario;
 use ranpace_tcp::{Kind, PepView, Segment};
-use ranpace_units::{Span, Time};
+use ranpace_units::{Ecn, Span, Time};
 
 use crate::flow::Ends;
 use crate::pep_outcome::PepOutcome;
@@ -81,7 +81,7 @@ impl<'a> Peps<'a> {
             id: id_of(flow, connection, content.is_some()),
             delays: self.delays[pep][flow as usize],
             bytes: segment.wire.saturating_sub(IP_HEADER),
-            marked: segment.ce,
+            marked: segment.ecn == Ecn::Ce,
             body,
         };
         self.all[pep].see(now, &seen);

@@ -101,8 +101,8 @@ impl QuicEnds {
     /// A datagram has arrived.
     pub fn arrive(&mut self, direction: Direction, now: Time, segment: &Segment, content: &[u8]) {
         match direction {
-            Direction::Forward => self.receiver.on_datagram(now, segment.ce, content),
-            Direction::Back => self.rtt = self.sender.on_datagram(now, segment.ce, content),
+            Direction::Forward => self.receiver.on_datagram(now, segment.ecn, content),
+            Direction::Back => self.rtt = self.sender.on_datagram(now, segment.ecn, content),
         }
     }
 
@@ -127,25 +127,25 @@ impl QuicEnds {
         content: &mut Vec<u8>,
     ) -> bool {
         content.clear();
-        let (kind, ect, data) = match direction {
+        let (kind, ecn, data) = match direction {
             Direction::Forward => match self.sender.poll_transmit(now, content) {
                 Some(departure) => {
                     if let Some(watched) = &mut self.watched {
                         let tag = tag(&PEP_TAG_KEY, content, content.len() as u32);
                         watched.on_sent(now, departure.number, tag);
                     }
-                    (Kind::Datagram, departure.ect, departure.data)
+                    (Kind::Datagram, departure.ecn, departure.data)
                 }
                 None => return false,
             },
             Direction::Back => match self.receiver.poll_transmit(now, content) {
-                Some(ect) => (Kind::Feedback, ect, false),
+                Some(ecn) => (Kind::Feedback, ecn, false),
                 None => return false,
             },
         };
         *out = Segment::new(kind, now);
         let length = content.len() as u32;
-        (out.wire, out.ect) = (length + HEADERS, ect);
+        (out.wire, out.ecn) = (length + HEADERS, ecn);
         if data {
             out.length = length;
             out.number = self.number;

@@ -22,11 +22,16 @@ fn queue() -> impl Strategy<Value = String> {
         (3_000..200_000_u32).prop_map(|bytes| format!("{bytes}B")),
         Just("unlimited".to_owned()),
     ];
-    (0..4_usize, limit, any::<bool>()).prop_map(|(kind, limit, ecn)| {
-        let kind = ["droptail", "codel", "fq_codel", "pie"][kind];
+    (0..7_usize, limit, any::<bool>()).prop_map(|(kind, limit, ecn)| {
+        let kind = ["droptail", "codel", "fq_codel", "pie", "dualpi2", "l4span", "abc"][kind];
         // A drop-tail queue marks from a certain size on; limits are at least 3000 B, two packets of 1500 B.
         let ecn = if kind == "droptail" && ecn { "\"3000B\"".to_owned() } else { ecn.to_string() };
-        format!("queue = {{ kind = \"{kind}\", limit = \"{limit}\", ecn = {ecn} }}")
+        let ecn = if matches!(kind, "dualpi2" | "l4span" | "abc") {
+            String::new()
+        } else {
+            format!(", ecn = {ecn}")
+        };
+        format!("queue = {{ kind = \"{kind}\", limit = \"{limit}\"{ecn} }}")
     })
 }
 
@@ -65,13 +70,16 @@ fn link(index: usize, last: bool) -> impl Strategy<Value = String> {
     })
 }
 
-const CONTROLS: [&str; 17] = [
+const CONTROLS: [&str; 20] = [
+    "prague",
+    "abc",
     "newreno",
     "cubic",
     "cubic:rfc9438",
     "cubic:hystart=plusplus",
     "bbr1",
     "bbr-zhong",
+    "bbr3",
     "vegas",
     "veno",
     "westwood",
@@ -98,6 +106,7 @@ fn flow(hosts: usize) -> impl Strategy<Value = String> {
         4 => Just(""),
         1 => Just("timestamps = false"),
         1 => Just("ecn = true"),
+        1 => Just("ecn = \"accurate\"\nace = \"wire\"\necn_option = true"),
         1 => Just("ack_every = 1\npacing = true"),
         1 => Just("opener = \"receiver\"\nmtu = \"576B\""),
         1 => Just("sack = false"),

@@ -82,3 +82,118 @@ fn one_mark_reduces_the_window_once() {
     assert!((2..40).contains(&reductions), "{reductions}");
     assert_eq!(flow.retransmitted_packets, 0);
 }
+
+/// Goodput in Mbit/s, and the 95th percentile of the time in the bottleneck in milliseconds.
+fn figures(result: &RunResult, flow: usize) -> (f64, f64) {
+    let flow = &result.flows[flow];
+    (flow.goodput.as_f64() / 1e6, flow.queueing_delay.p95.as_secs_f64() * 1e3)
+}
+
+const L4S: Path<'_> = Path {
+    rate: "50Mbit/s",
+    rtt: "20ms",
+    queue: r#"{ kind = "dualpi2" }"#,
+    link: "",
+    top: "duration = \"30s\"\nwarmup = \"10s\"",
+};
+
+#[test]
+fn prague_fills_a_link_with_a_queue_of_milliseconds() {
+    for (case, queue) in [
+        ("dualpi2", r#"{ kind = "dualpi2" }"#),
+        ("a threshold in CoDel", r#"{ kind = "codel", ecn = true, ce_threshold = "1ms" }"#),
+        ("a threshold in FQ-CoDel", r#"{ kind = "fq_codel", ecn = true, ce_threshold = "1ms" }"#),
+        ("a size", r#"{ kind = "droptail", limit = "1000 packets", ecn = "6250B" }"#),
+    ] {
+        let result = Path { queue, ..L4S }.play(&["cc = \"prague\""]);
+        let (_, delay) = figures(&result, 0);
+        let (flow, link) = (&result.flows[0], &result.links[0]);
+        assert!(delay <= 3.0, "{case}: {delay} ms");
+        assert!(link.utilisation.unwrap() >= 0.95, "{case}: {:?}", link.utilisation);
+        assert_eq!(flow.dropped_packets, 0, "{case}");
+        assert!(flow.marked_packets > 100 && flow.marked_packets == link.marked_packets, "{case}");
+    }
+}
+
+#[test]
+fn prague_and_cubic_share_a_dualpi2_link() {
+    let result = Path { rtt: "30ms", top: "duration = \"60s\"\nwarmup = \"20s\"", ..L4S }
+        .play(&["cc = \"prague\"", "cc = \"cubic\"\necn = true"]);
+    let ((prague, short), (cubic, long)) = (figures(&result, 0), figures(&result, 1));
+    // CUBIC's round trip is longer by the target of its queue.
+    assert!((0.5..3.0).contains(&(prague / cubic)), "{prague} and {cubic} Mbit/s");
+    assert!(short < long / 3.0, "{short} and {long} ms");
+    assert!(result.links[0].utilisation.unwrap() > 0.95, "{:?}", result.links[0].utilisation);
+}
+
+#[test]
+fn without_accurate_feedback_prague_is_a_newreno_flow() {
+    let old = Path { queue: r#"{ kind = "codel", ecn = true }"#, ..L4S };
+    let prague = old.play(&["cc = \"prague\"\necn = true"]);
+    let newreno = old.play(&["cc = \"newreno\"\necn = true"]);
+    assert_eq!(prague.flows[0].goodput, newreno.flows[0].goodput);
+    assert_eq!(prague.flows[0].marked_packets, newreno.flows[0].marked_packets);
+}
+
+#[test]
+fn quic_counts_marks_as_tcp_does() {
+    for rtt in ["20ms", "50ms"] {
+        let path = Path { rtt, ..L4S };
+        let [tcp, quic] = ["", "transport = \"quic\""]
+            .map(|keys| figures(&path.play(&[&format!("cc = \"prague\"\n{keys}")]), 0));
+        assert!((quic.0 / tcp.0 - 1.0).abs() < 0.1, "{rtt}: {quic:?} and {tcp:?}");
+        assert!(quic.1 < 6.0, "{rtt}: {quic:?}");
+    }
+}
+
+#[test]
+fn l4span_keeps_the_queue_of_a_changing_link_short() {
+    let trace = Path { rate: "48Mbit/s", queue: r#"{ kind = "l4span" }"#, link: "", ..L4S };
+    let over = |queue: &str, cc: &str| {
+        let text = Path { queue, ..trace }.text(&[&format!("cc = \"{cc}\"")]);
+        common::play(&text.replacen("rate = \"48Mbit/s\"", "trace = \"steady\"\nscale = 2.0", 1))
+    };
+    let result = over(r#"{ kind = "l4span" }"#, "prague");
+    let (goodput, delay) = figures(&result, 0);
+    assert!(result.links[0].utilisation.unwrap() >= 0.98, "{:?}", result.links[0].utilisation);
+    assert!(delay <= 13.0, "{delay} ms at {goodput} Mbit/s");
+}
+
+#[test]
+fn marks_of_a_cells_queue_reach_the_sender_and_are_counted() {
+    let cell = |aqm: &str, cc: &str| {
+        common::play(&format!(
+            "duration = \"8s\"\nwarmup = \"2s\"\n[[link]]\nname = \"wire\"\nfrom = \"server\"\nto = \"mast\"\nrate = \"1Gbit/s\"\n\
+             delay = \"5ms\"\nduplex = true\n[[cell]]\nname = \"cell\"\nhost = \"mast\"\npreset = \"lte\"\n{aqm}\n\
+             [[user]]\nname = \"phone\"\nposition = [200, 0]\n[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"{cc}\"\n"
+        ))
+    };
+    for aqm in ["l4span", "dualpi2"] {
+        let marked = cell(&format!("aqm = \"{aqm}\""), "prague");
+        let plain = cell("", "cubic");
+        assert!(marked.flows[0].marked_packets > 10, "{aqm}: {}", marked.flows[0].marked_packets);
+        assert_eq!(plain.flows[0].marked_packets, 0);
+        let (short, long) = (figures(&marked, 0).1, figures(&plain, 0).1);
+        assert!(short < long / 4.0, "{aqm}: {short} and {long} ms");
+    }
+}
+
+#[test]
+fn abc_follows_its_router() {
+    // Equilibrium: x = 50 ms + 133 ms (0.98 - 1 + N / W). One flow leaves an empty queue, five hold 51.7 ms.
+    let queue = r#"{ kind = "abc" }"#;
+    let top = "duration = \"40s\"\nwarmup = \"15s\"";
+    let path = Path { rate: "12Mbit/s", rtt: "100ms", queue, top, ..L4S };
+    for (count, utilisation, delay) in [(1, 0.95, 0.0..30.0), (5, 0.97, 40.0..70.0)] {
+        let flows = vec!["cc = \"abc\""; count];
+        let result = path.play(&flows);
+        let mean = result.flows[0].queueing_delay.mean.as_secs_f64() * 1e3;
+        assert!(
+            result.links[0].utilisation.unwrap() >= utilisation,
+            "{count}: {:?}",
+            result.links[0].utilisation
+        );
+        assert!(delay.contains(&mean), "{count} flows: {mean} ms");
+        assert_eq!(result.flows[0].dropped_packets, 0);
+    }
+}

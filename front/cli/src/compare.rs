@@ -1,8 +1,12 @@
 //! `ranpace compare`.
 
+use std::path::{Path, PathBuf};
+
 use clap::ArgGroup;
 use ranpace_cc::Algorithm;
-use ranpace_lab::{CellCompareSpec, CompareOptions, ComparePlan, Runner, SetByTheCell, table};
+use ranpace_lab::{
+    CellCompareSpec, CompareOptions, ComparePlan, Runner, SetByTheCell, Survey, SurveySpec, table,
+};
 use ranpace_link::Limit;
 use ranpace_scenario::cells::Preset;
 use ranpace_scenario::presets::QueueKind;
@@ -24,9 +28,19 @@ use crate::{common, interrupt, output};
     ranpace compare --rate 150Mbit/s --rtt 24ms --buffer 6MB --cc cubic,bbr1 --time 60s\n  \
     ranpace compare --trace builtin:umts --seeds 10 --json\n  \
     ranpace compare --cell lte\n  \
-    ranpace compare --cell zhong-lte-ch6 --cc cubic,bbr1 --seeds 5\n\n\
+    ranpace compare --cell zhong-lte-ch6 --cc cubic,bbr1 --seeds 5\n  \
+    ranpace compare --trace down-pdo --light down-delay-light-pdo --trace-up up-pdo --light-up up-delay-light-pdo --rtt 0ms\n  \
+    ranpace compare --all --seeds 20\n\n\
     An algorithm is NAME(+DECORATOR)*(:key=value)*; `ranpace list cc` shows all of them, `ranpace list cells` the cells.")]
 pub struct Compare {
+    /// Compare every control and mechanism in every situation instead: links, cells, beside CUBIC, short transfers, a call; `--cc`
+    /// then chooses some of them, by their names in the table. With 20 seeds it takes half an hour on two cores
+    #[arg(long, conflicts_with_all = ["trace", "trace_up", "light", "light_up", "rate", "cell", "scale", "rtt", "buffer", "queue", "loss", "time", "warmup", "flows"])]
+    all: bool,
+    /// With --all, write the tables into this page, between its lines `<!-- compare --all -->` and `<!-- end -->`, and the plots
+    /// beside it
+    #[arg(long, value_name = "FILE", requires = "all")]
+    page: Option<PathBuf>,
     /// Play a cell instead of a link: lte, nr, or one of a published experiment; `ranpace list cells` shows all
     #[arg(long, value_name = "PRESET", value_parser = preset, conflicts_with_all = ["trace", "trace_up", "rate"])]
     cell: Option<&'static Preset>,
@@ -36,27 +50,28 @@ pub struct Compare {
     /// Trace of the link up [default: 48 Mbit/s]
     #[arg(long, value_name = "FILE", conflicts_with = "rate")]
     trace_up: Option<String>,
+    /// With --trace: what was recorded down under light load, as CellReplay records it; the trace is then that of heavy load
+    #[arg(long, value_name = "FILE", requires = "trace", conflicts_with = "seeds")]
+    light: Option<String>,
+    /// The same for --trace-up
+    #[arg(long, value_name = "FILE", requires = "trace_up", conflicts_with = "seeds")]
+    light_up: Option<String>,
     /// Capacity factor of the traces [default: 1]
     #[arg(long, value_name = "FACTOR", conflicts_with = "rate")]
     scale: Option<f64>,
     /// Rate of a fixed link
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// Algorithms, separated by commas
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "cubic,bbr1,vegas,c2tcp:target=50ms"
-    )]
-    cc: Vec<Algorithm>,
+    /// Algorithms, separated by commas [default: cubic,bbr1,vegas,c2tcp:target=50ms; with --all all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cc: Option<Vec<Algorithm>>,
     /// Round-trip time of the empty path [default: 20ms]; in a cell, of the wire alone [default: the cell's]
     #[arg(long, value_name = "TIME")]
     rtt: Option<Span>,
     /// Capacity of the bottleneck's queue: "150KB", "100 packets" or "unlimited" [default: 150KB]
     #[arg(long, value_name = "SIZE")]
     buffer: Option<Limit>,
-    /// The bottleneck's queue: droptail, codel, fq_codel or pie [default: droptail]
+    /// The bottleneck's queue: droptail, codel, fq_codel, pie, dualpi2, l4span or abc [default: droptail]
     #[arg(long, value_name = "KIND")]
     queue: Option<QueueKind>,
     /// Probability of random loss on the way down [default: 0]
@@ -86,6 +101,52 @@ fn preset(name: &str) -> Result<&'static Preset, String> {
     CellCompareSpec::preset(name).map_err(|error| error.to_string())
 }
 
+/// The algorithms that are compared by default.
+fn usual() -> Vec<Algorithm> {
+    ["cubic", "bbr1", "vegas", "c2tcp:target=50ms"].into_iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+/// The lines of a page between which the tables stand.
+const MARKS: [&str; 2] = ["<!-- compare --all -->", "<!-- end -->"];
+
+fn read_page(page: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(page)
+        .map_err(|error| Failure::asked(format!("cannot read the page {}: {error}", page.display())))
+}
+
+/// The text before and after the tables of a page, with the marks.
+fn marked<'a>(text: &'a str, page: &Path) -> Result<(&'a str, &'a str), Failure> {
+    let [begin, end] = MARKS;
+    let found = text.find(begin).and_then(|at| {
+        let after = at + begin.len();
+        let until = text[after..].find(end)?;
+        Some((&text[..after], &text[after + until..]))
+    });
+    found.ok_or_else(|| {
+        Failure::asked(format!(
+            "expected a line {begin} and below it a line {end} in {}, found none; the tables are written between them",
+            page.display()
+        ))
+    })
+}
+
+/// Writes the tables into a page, and the plots beside it.
+fn write_page(page: &Path, survey: &Survey) -> Result<(), Failure> {
+    let text = read_page(page)?;
+    let (before, after) = marked(&text, page)?;
+    let write = |path: &Path, text: &str| {
+        std::fs::write(path, text)
+            .map_err(|error| Failure::asked(format!("cannot write {}: {error}", path.display())))
+    };
+    let stem = page.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    for (name, svg) in survey.plots().map_err(Failure::ours)? {
+        write(&page.with_file_name(format!("{stem}-{name}.svg")), &svg)?;
+    }
+    write(page, &format!("{before}\n{}{after}", survey.markdown()))?;
+    common::say(&format!("page: {}", page.display()));
+    Ok(())
+}
+
 impl Compare {
     /// The comparison that the options describe.
     fn plan(&self) -> Result<ComparePlan, SetByTheCell> {
@@ -93,9 +154,10 @@ impl Compare {
             cell: self.cell,
             trace: self.trace.clone(),
             trace_up: self.trace_up.clone(),
+            light: [self.light.clone(), self.light_up.clone()],
             scale: self.scale,
             rate: self.rate,
-            cc: self.cc.clone(),
+            cc: self.cc.clone().unwrap_or_else(usual),
             rtt: self.rtt,
             buffer: self.buffer,
             queue: self.queue,
@@ -110,6 +172,51 @@ impl Compare {
 
     /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
+        if self.all { self.run_all() } else { self.run_one() }
+    }
+
+    fn run_all(self) -> Result<(), Failure> {
+        let stop = interrupt::begin();
+        if let Some(page) = &self.page {
+            marked(&read_page(page)?, page)?;
+        }
+        let only: Option<Vec<String>> =
+            self.cc.as_ref().map(|cc| cc.iter().map(|cc| cc.as_str().to_owned()).collect());
+        let spec = SurveySpec::new(self.seeds, only.as_deref()).map_err(Failure::asked)?;
+        let plan = spec.plan(&mut self.common.traces()).map_err(Failure::asked)?;
+        let store = self.common.store("compare-all")?;
+        let runner = Runner {
+            threads: self.common.threads,
+            stop,
+            store: Some(&store),
+            what: "comparing all",
+            series: false,
+            played: None,
+        };
+        interrupt::work();
+        let measured = runner.run_with(&plan.jobs, |job, run| plan.measure(job, &run))?;
+        interrupt::kept();
+        let survey = plan.collect(measured);
+        if self.json {
+            output::json(&survey.json())?;
+        } else {
+            output::line(survey.table().to_string())?;
+        }
+        survey.notes().iter().for_each(|note| common::say(&format!("note: {note}")));
+        store.write_json("compare.json", &survey.json())?;
+        let page = survey.report(&common::command_line()).map_err(Failure::ours)?;
+        let report = store.write("report.html", page.as_bytes())?;
+        common::say(&format!("report: {}", report.display()));
+        if survey.interrupted {
+            return Err(Failure::Interrupted(
+                "stopped; the table and the report hold the complete runs; the same command resumes with the rest"
+                    .to_owned(),
+            ));
+        }
+        self.page.as_ref().map_or(Ok(()), |page| write_page(page, &survey))
+    }
+
+    fn run_one(self) -> Result<(), Failure> {
         let stop = interrupt::begin();
         let plan = self.plan().map_err(Failure::asked)?;
         let jobs = plan.jobs(&mut self.common.traces()).map_err(Failure::asked)?;

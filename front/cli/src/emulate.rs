@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
 use ranpace_emulator::{
-    Captured, Delivery, EmulationError, NamespaceError, Outcome, Plan, Program, Timeliness, Topology, Views,
-    Workloads,
+    Captured, Delivery, EmulationError, EmulationSummary, NamespaceError, Outcome, Plan, Program, Topology,
+    Views, Workloads,
 };
 use ranpace_lab::{Job, RunSummary, Store, flow_rows, peps, proxies, radio, read_run, run_report, table};
 use ranpace_scenario::Scenario;
@@ -135,76 +135,6 @@ fn beside(text: &str) -> Result<(String, String), String> {
 fn socket(text: &str) -> Result<PathBuf, String> {
     let path = text.strip_prefix("unix:").filter(|path| !path.is_empty());
     path.map(PathBuf::from).ok_or_else(|| "expected unix:PATH, such as unix:/run/cell.sock".to_owned())
-}
-
-/// Content of `emulation.json`, which `--json` prints beside the summary: whether the machine kept up.
-#[derive(Serialize)]
-struct EmulationSummary {
-    valid: bool,
-    invalid_because: Option<String>,
-    real_time_priority: bool,
-    /// Whether the loop kept the processors from sleeping.
-    processors_awake: bool,
-    gso_by_kernels: Option<bool>,
-    timers: u64,
-    timer_error_p50_s: f64,
-    timer_error_p99_s: f64,
-    timer_error_max_s: f64,
-    packets: u64,
-    packets_late: u64,
-    packet_lateness_p50_s: f64,
-    packet_lateness_p99_s: f64,
-    packet_lateness_max_s: f64,
-    slots: u64,
-    slots_late: u64,
-    packets_without_way: u64,
-    packets_refused: u64,
-    wakeups: u64,
-    polls: u64,
-    /// The most by which polls make packets late, and by which hosts may send too early.
-    slack_s: f64,
-    pauses: u64,
-    standstills: u64,
-    longest_standstill_s: f64,
-    /// Processor time of the loop, including the kernel's work for it.
-    loop_cpu_s: f64,
-    loop_s: f64,
-    program_exit_status: Option<i32>,
-}
-
-impl EmulationSummary {
-    fn of(timeliness: &Timeliness, code: Option<i32>) -> Self {
-        let invalid = timeliness.invalid();
-        Self {
-            valid: invalid.is_none(),
-            invalid_because: invalid,
-            real_time_priority: timeliness.machine.real_time,
-            processors_awake: timeliness.machine.awake,
-            gso_by_kernels: timeliness.machine.cuts,
-            timers: timeliness.timers.count,
-            timer_error_p50_s: timeliness.timers.p50.as_secs_f64(),
-            timer_error_p99_s: timeliness.timers.p99.as_secs_f64(),
-            timer_error_max_s: timeliness.timers.max.as_secs_f64(),
-            packets: timeliness.packets.count,
-            packets_late: timeliness.late_packets,
-            packet_lateness_p50_s: timeliness.packets.p50.as_secs_f64(),
-            packet_lateness_p99_s: timeliness.packets.p99.as_secs_f64(),
-            packet_lateness_max_s: timeliness.packets.max.as_secs_f64(),
-            slots: timeliness.slots.count,
-            slots_late: timeliness.late_slots,
-            packets_without_way: timeliness.strays,
-            packets_refused: timeliness.refused,
-            wakeups: timeliness.wakeups,
-            polls: timeliness.polls,
-            slack_s: timeliness.slack.as_secs_f64(),
-            pauses: timeliness.pauses,
-            standstills: timeliness.standstills,
-            longest_standstill_s: timeliness.longest_standstill.as_secs_f64(),
-            loop_cpu_s: timeliness.busy.as_secs_f64(),
-            loop_s: timeliness.elapsed.as_secs_f64(),
-            program_exit_status: code,
-        }
-    }
 }
 
 impl Emulate {
@@ -457,14 +387,7 @@ fn failure(error: NamespaceError) -> Failure {
 }
 
 fn emulation_failure(error: EmulationError) -> Failure {
-    match error {
-        EmulationError::Topology(_)
-        | EmulationError::Host { .. }
-        | EmulationError::Workload(_)
-        | EmulationError::Publish { .. }
-        | EmulationError::Capture(_) => Failure::asked(error),
-        error => Failure::ours(error),
-    }
+    if error.is_asked() { Failure::asked(error) } else { Failure::ours(error) }
 }
 
 /// The first process of a program's namespace; `ranpace emulate` calls it

@@ -252,3 +252,37 @@ fn chromium_loads_a_page_beside_a_download_through_the_real_proxy_and_without_an
     let (code, _, error) = output(folder.path(), &folder_of_nothing);
     assert!(code == Some(2) && error.contains("expected the folder that an emulation named"), "{error}");
 }
+
+#[test]
+fn an_experiment_is_played_on_linux_in_its_quick_form() {
+    let Some(_turn) = rights() else { return };
+    if program(&["nft"]).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let played = Command::new(env!("CARGO_BIN_EXE_ranpace"))
+        .args(["reproduce", "000-o4", "--real", "--quick", "--json"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&played.stderr);
+    assert!(played.status.success(), "{said}");
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&played.stdout).unwrap();
+    let measured = |experiment: &str, id: &str| {
+        let row = rows.iter().find(|row| row["experiment"] == experiment && row["id"] == id);
+        row.unwrap_or_else(|| panic!("{id} of {experiment}: {rows:?}"))["measured"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let on_linux = measured("000-o4-linux", "with");
+    if on_linux.contains("could not keep up") {
+        return; // a busy machine
+    }
+    // The delay of a call beside a download through the proxy, of which the simulated one is (114 ms).
+    let millis =
+        |text: &str| text.split_once(" ms").unwrap_or_else(|| panic!("{text}")).0.parse::<f64>().unwrap();
+    let (on_linux, simulated) = (millis(&on_linux), millis(&measured("000-o4", "with")));
+    assert!((0.5..1.5).contains(&(on_linux / simulated)), "{on_linux} ms, simulated {simulated} ms: {said}");
+    assert_eq!(measured("000-o4-linux", "loss"), "100.0 % (quick)");
+}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use etherparse::TcpOptionElement;
 use ranpace_sim::{Direction, Packet, Tap, TapEvent};
 use ranpace_tcp::{Kind, Segment};
-use ranpace_units::Time;
+use ranpace_units::{Ecn, Time};
 
 use crate::store::is_too_many_files;
 
@@ -131,12 +131,11 @@ fn headers(packet: &Packet, out: &mut Vec<u8>) {
         ..etherparse::Ipv4Header::default()
     };
     ip.total_len = u16::try_from(segment.wire).unwrap_or(u16::MAX);
-    ip.ecn = if segment.ce {
-        etherparse::IpEcn::CongestionExperienced
-    } else if segment.ect {
-        etherparse::IpEcn::Ect0
-    } else {
-        etherparse::IpEcn::NotEct
+    ip.ecn = match segment.ecn {
+        Ecn::NotEct => etherparse::IpEcn::NotEct,
+        Ecn::Ect1 => etherparse::IpEcn::Ect1,
+        Ecn::Ect0 => etherparse::IpEcn::Ect0,
+        Ecn::Ce => etherparse::IpEcn::CongestionExperienced,
     };
     let transport = if is_udp(segment) { udp(segment, from, to) } else { tcp(segment, from, to) };
     ip.header_checksum = ip.calc_header_checksum();
@@ -167,8 +166,17 @@ fn tcp(segment: &Segment, from: u16, to: u16) -> Vec<u8> {
     header.syn = opening;
     header.ack = segment.kind != Kind::Syn;
     header.psh = segment.length > 0;
-    header.ece = segment.ecn_echo;
-    header.cwr = segment.cwr;
+    (header.ece, header.cwr, header.ns) = (segment.ecn_echo, segment.cwr, false);
+    if let Some(accurate) = &segment.accurate {
+        // On the handshake all three offer accurate feedback, and CWR alone accepts it; later they are the ACE field, AE first
+        // (RFC 9768, 3.1.1 and 3.2.2).
+        let bits = match segment.kind {
+            Kind::Syn => 0b111,
+            Kind::SynAck => 0b010,
+            _ => accurate.ace(),
+        };
+        (header.ns, header.cwr, header.ece) = (bits & 4 != 0, bits & 2 != 0, bits & 1 != 0);
+    }
     if header.ack {
         header.acknowledgment_number = after_syn(segment.ack);
     }

@@ -1,5 +1,6 @@
 //! Algorithms side by side over one link: which gives the most throughput for the least delay.
 
+mod all;
 mod cell;
 mod plan;
 
@@ -9,6 +10,7 @@ use ranpace_scenario::presets::{Access, DumbbellSpec, QueueKind, dumbbell};
 use ranpace_sim::RunResult;
 use ranpace_units::{Rate, Span};
 
+pub use all::{CandidateFilterError, Survey, SurveyError, SurveyPlan, SurveySpec};
 pub use cell::{CellCompareSpec, UnknownCell};
 pub use plan::{CompareOptions, ComparePlan, SetByTheCell};
 
@@ -22,6 +24,8 @@ pub struct CompareSpec {
     pub access: Access,
     /// The algorithms, in the order of the table.
     pub algorithms: Vec<Algorithm>,
+    /// Files of what was recorded under light load, in front of the traces down and up, if there are any.
+    pub light: [Option<String>; 2],
     /// Round-trip time without queues.
     pub rtt: Span,
     /// Limit of the bottleneck's queue.
@@ -81,10 +85,15 @@ impl CompareSpec {
         let mut jobs = Vec::new();
         for algorithm in &self.algorithms {
             for seed in 1..=self.seeds {
-                let mut spec = DumbbellSpec::new(self.access_of(seed, traces)?, self.rtt, algorithm);
+                let mut spec = DumbbellSpec::new(
+                    link_of_seed(&self.access, seed, self.seeds, traces)?,
+                    self.rtt,
+                    algorithm,
+                );
                 spec.name = format!("compare-{}", algorithm.as_str());
                 (spec.buffer, spec.queue, spec.loss) = (self.buffer, self.queue, self.loss);
                 (spec.reverse, spec.duration, spec.warmup) = (self.reverse, self.time, self.warmup);
+                spec.light.clone_from(&self.light);
                 (spec.flows, spec.seed) = (self.flows, u64::from(seed));
                 jobs.push(Job::new(algorithm.as_str(), dumbbell(&spec), "compare", traces)?);
             }
@@ -92,32 +101,38 @@ impl CompareSpec {
         Ok(jobs)
     }
 
-    /// The link for a seed. The first seed uses it unchanged.
-    fn access_of(&self, seed: u32, traces: &mut TraceLibrary) -> Result<Access, TraceLoadError> {
-        let mut access = self.access.clone();
-        if let Access::Trace { down, up, .. } = &mut access {
-            let (share, seeds) = (u64::from(seed - 1), u64::from(self.seeds));
-            for name in [Some(down), up.as_mut()].into_iter().flatten() {
-                let trace = traces.get(name)?;
-                if seed == 1 || name.contains('@') {
-                    continue;
-                }
-                if name.starts_with("builtin:") {
-                    *name = format!("{name}@{seed}");
-                } else {
-                    // Whole milliseconds, as in the recording.
-                    let from = Span::from_millis(trace.duration().as_millis() * share / seeds);
-                    *name = format!("{name}@{from}");
-                }
-            }
-        }
-        Ok(access)
-    }
-
     /// Groups the results of [`Self::jobs`] by algorithm.
     pub fn collect(&self, results: Vec<Option<RunResult>>) -> Compared {
         Compared::of(&self.algorithms, self.seeds, results)
     }
+}
+
+/// The link for a seed. The first seed uses it unchanged, the others another trace of the same model, or the recording from another
+/// starting point.
+fn link_of_seed(
+    access: &Access,
+    seed: u32,
+    seeds: u32,
+    traces: &mut TraceLibrary,
+) -> Result<Access, TraceLoadError> {
+    let mut access = access.clone();
+    if let Access::Trace { down, up, .. } = &mut access {
+        let (share, seeds) = (u64::from(seed - 1), u64::from(seeds));
+        for name in [Some(down), up.as_mut()].into_iter().flatten() {
+            let trace = traces.get(name)?;
+            if seed == 1 || name.contains('@') {
+                continue;
+            }
+            if name.starts_with("builtin:") {
+                *name = format!("{name}@{seed}");
+            } else {
+                // Whole milliseconds, as in the recording.
+                let from = Span::from_millis(trace.duration().as_millis() * share / seeds);
+                *name = format!("{name}@{from}");
+            }
+        }
+    }
+    Ok(access)
 }
 
 impl Compared {

@@ -41,8 +41,8 @@ mod synthetic;
 
 pub use capture::{Capture, CaptureError};
 pub use compare::{
-    CellCompareSpec, CompareError, CompareOptions, ComparePlan, CompareSpec, Compared, SetByTheCell,
-    UnknownCell,
+    CandidateFilterError, CellCompareSpec, CompareError, CompareOptions, ComparePlan, CompareSpec, Compared,
+    SetByTheCell, Survey, SurveyError, SurveyPlan, SurveySpec, UnknownCell,
 };
 pub use figures::{Quantity, Unit, number};
 pub use listing::{ControlList, ListedControl, ListedOption, controls};

@@ -311,6 +311,11 @@ fn trace() {
 }
 
 #[test]
+fn light_trace() {
+    fuzz("light_trace", 1);
+}
+
+#[test]
 fn log() {
     fuzz("log", 1);
 }

@@ -1,13 +1,15 @@
 //! Congestion controls written in Python: a class, the hooks that it defines, and its options.
 //!
-//! A hook that the class does not define costs nothing: Python is not called. All calls of a run happen on the thread that called
-//! `run`, so that a control sees its events in their order and the same run gives the same bytes.
+//! A hook that the class does not define costs nothing: Python is not called. All calls of a simulated run happen on the thread that
+//! called `run`, so that a control sees its events in their order and the same run gives the same bytes. In an emulation they happen on
+//! the emulator's threads, which wait for Python's lock: [`watch`] measures for how long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use pyo3::IntoPyObjectExt as _;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use ranpace_cc::{
@@ -17,20 +19,40 @@ use ranpace_cc::{
 use ranpace_rnis::RadioHint;
 use ranpace_units::{Span, Time};
 
-use crate::{events, failure};
+use crate::{events, failure, watch};
+
+/// What plays a control, and how it fails: the simulator, or the emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Virtual time, on the calling thread, which has Python's lock.
+    Virtual,
+    /// Real time, on other threads.
+    Real,
+}
+
+/// A registered class, as each clock's entry.
+struct Registered {
+    in_virtual_time: &'static Entry,
+    in_real_time: &'static Entry,
+}
 
 /// The registered controls, by name.
-static REGISTERED: Mutex<BTreeMap<String, &'static Entry>> = Mutex::new(BTreeMap::new());
+static REGISTERED: Mutex<BTreeMap<String, Registered>> = Mutex::new(BTreeMap::new());
 
-/// The registered controls.
-pub fn registered() -> Vec<&'static Entry> {
+/// The registered controls, for scenarios that this clock plays.
+pub fn registered(clock: Clock) -> Vec<&'static Entry> {
     // Nothing that could panic happens between the steps of a change to the list, so it is whole.
-    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
+    let all = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let entries = all.values().map(|own| match clock {
+        Clock::Virtual => own.in_virtual_time,
+        Clock::Real => own.in_real_time,
+    });
+    entries.collect()
 }
 
 /// Whether a text may name a registered control: such runs call Python.
 pub fn is_named_in(text: &str) -> bool {
-    registered().iter().any(|entry| text.contains(entry.name))
+    registered(Clock::Virtual).iter().any(|entry| text.contains(entry.name))
 }
 
 /// An option: its key, its default, and what the default shows of its kind.
@@ -147,41 +169,62 @@ pub fn register(
         own.push(OwnOption { key, default, kind });
     }
     let name: &'static str = name.to_owned().leak();
-    let build = move |options: &mut Options, seed: u64| {
+    let (about, options): (&'static str, &'static [OptionInfo]) = (about.to_owned().leak(), infos.leak());
+    let class: &'static Class =
+        Box::leak(Box::new(Class { name, options: own, class: class_, takes_seed, hooks, owns_recovery }));
+    let entry = |clock: Clock| -> &'static Entry {
+        let build = move |options: &mut Options, seed: u64| class.build(options, seed, clock);
+        Box::leak(Box::new(Entry {
+            name,
+            about,
+            source: "Python",
+            options,
+            transport: Transport::Tcp,
+            loss_based: false,
+            build: Box::leak(Box::new(build)),
+            receiver,
+        }))
+    };
+    let own = Registered { in_virtual_time: entry(Clock::Virtual), in_real_time: entry(Clock::Real) };
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), own);
+    Ok(())
+}
+
+/// A registered class.
+struct Class {
+    name: &'static str,
+    options: Vec<OwnOption>,
+    class: Py<PyAny>,
+    takes_seed: bool,
+    hooks: BTreeSet<String>,
+    owns_recovery: bool,
+}
+
+impl Class {
+    /// The control of a connection.
+    fn build(&self, options: &mut Options, seed: u64, clock: Clock) -> Result<Control, OptionError> {
         Python::attach(|py| {
             let arguments = PyDict::new(py);
             let set = |key: &str, value: Py<PyAny>| arguments.set_item(key, value);
             let mut failed = Ok(());
-            for option in &own {
+            for option in &self.options {
                 failed = failed.and(set(option.key, option.read(py, options)?));
             }
-            if takes_seed {
+            if self.takes_seed {
                 failed = failed.and(set("seed", seed.into_py_any(py).unwrap_or_else(|_| py.None())));
             }
             let made = failed
-                .and_then(|()| class_.bind(py).call((), Some(&arguments)))
-                .and_then(|instance| PythonControl::new(name, &instance, &hooks, owns_recovery));
+                .and_then(|()| self.class.bind(py).call((), Some(&arguments)))
+                .and_then(|instance| PythonControl::new(self, &instance, clock));
             // A class that cannot be instantiated stops the run; until then the connection has a control without hooks.
             let control = made.unwrap_or_else(|error| {
-                failure::stop_run(error);
-                PythonControl { failed: true, ..PythonControl::without_hooks(name) }
+                let mut control = PythonControl::without_hooks(self.name, clock);
+                control.fail(error);
+                control
             });
             Ok(Control::Other(Box::new(control)))
         })
-    };
-    let entry = Entry {
-        name,
-        about: about.to_owned().leak(),
-        source: "Python",
-        options: infos.leak(),
-        transport: Transport::Tcp,
-        loss_based: false,
-        build: Box::leak(Box::new(build)),
-        receiver,
-    };
-    let mut all = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    all.insert(name.to_owned(), Box::leak(Box::new(entry)));
-    Ok(())
+    }
 }
 
 /// A hook bound to its instance.
@@ -191,6 +234,7 @@ type Hook = Option<Py<PyAny>>;
 #[derive(Debug)]
 struct PythonControl {
     name: &'static str,
+    clock: Clock,
     /// Lent to every hook.
     window: Option<Py<events::Window>>,
     /// A hook has raised an exception: the run is about to stop.
@@ -216,9 +260,10 @@ struct PythonControl {
 }
 
 impl PythonControl {
-    fn without_hooks(name: &'static str) -> Self {
+    fn without_hooks(name: &'static str, clock: Clock) -> Self {
         Self {
             name,
+            clock,
             window: None,
             failed: false,
             owns_recovery: false,
@@ -242,15 +287,10 @@ impl PythonControl {
         }
     }
 
-    fn new(
-        name: &'static str,
-        instance: &Bound<'_, PyAny>,
-        hooks: &BTreeSet<String>,
-        owns_recovery: bool,
-    ) -> PyResult<Self> {
+    fn new(class: &Class, instance: &Bound<'_, PyAny>, clock: Clock) -> PyResult<Self> {
         let py = instance.py();
         let hook = |name: &str| -> PyResult<Hook> {
-            if hooks.contains(name) { Ok(Some(instance.getattr(name)?.unbind())) } else { Ok(None) }
+            if class.hooks.contains(name) { Ok(Some(instance.getattr(name)?.unbind())) } else { Ok(None) }
         };
         let ack_every = match instance.getattr_opt("ack_every")? {
             Some(value) => value.extract()?,
@@ -259,7 +299,7 @@ impl PythonControl {
         let window = Py::new(py, events::Window::of(&Window::new(0.0)))?;
         Ok(Self {
             window: Some(window),
-            owns_recovery,
+            owns_recovery: class.owns_recovery,
             ack_every,
             on_start: hook("on_start")?,
             on_sent: hook("on_sent")?,
@@ -277,8 +317,25 @@ impl PythonControl {
             on_radio: hook("on_radio")?,
             on_pep: hook("on_pep")?,
             inspect: hook("inspect")?,
-            ..Self::without_hooks(name)
+            ..Self::without_hooks(class.name, clock)
         })
+    }
+
+    /// Calls Python. Fails where the interpreter has ended.
+    fn attach<T>(&self, work: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>) -> PyResult<T> {
+        match self.clock {
+            Clock::Virtual => Python::attach(work),
+            Clock::Real => {
+                let asked = Instant::now();
+                let done = Python::try_attach(|py| {
+                    let began = Instant::now();
+                    let result = work(py);
+                    watch::count(began - asked, began.elapsed());
+                    result
+                });
+                done.unwrap_or_else(|| Err(PyRuntimeError::new_err("the Python interpreter has ended")))
+            }
+        }
     }
 
     /// Calls a hook with the connection, the window and what `argument` makes; the window has then what the hook set.
@@ -297,7 +354,7 @@ impl PythonControl {
             return None;
         }
         let (Some(hook), Some(window)) = (hook(self), &self.window) else { return None };
-        let called = Python::attach(|py| {
+        let called = self.attach(|py| {
             *window.try_borrow_mut(py)? = events::Window::of(w);
             let context = Py::new(py, events::Context(*cx))?;
             let argument = argument(py)?.into_py_any(py)?;
@@ -317,7 +374,14 @@ impl PythonControl {
 
     fn fail(&mut self, error: PyErr) {
         self.failed = true;
-        failure::stop_run(error);
+        self.stop_run(error);
+    }
+
+    fn stop_run(&self, error: PyErr) {
+        match self.clock {
+            Clock::Virtual => failure::stop_run(error),
+            Clock::Real => watch::stop_run(error),
+        }
     }
 
     /// What a hook answered to congestion.
@@ -374,7 +438,7 @@ impl CongestionControl for PythonControl {
         let answer =
             self.call(|own| &own.on_loss, "on_loss", cx, w, |py| Py::new(py, events::Congestion(*event)));
         let Some(answer) = answer else { return default };
-        let response = Python::attach(|py| self.response(answer.bind(py)));
+        let response = self.attach(|py| self.response(answer.bind(py)));
         response.unwrap_or_else(|error| {
             self.fail(error);
             default
@@ -423,7 +487,7 @@ impl CongestionControl for PythonControl {
 
     fn next_deadline(&self) -> Option<Time> {
         let hook = self.next_deadline.as_ref().filter(|_| !self.failed)?;
-        let asked = Python::attach(|py| {
+        let asked = self.attach(|py| {
             let at: Option<f64> = hook.call0(py)?.extract(py)?;
             match at {
                 Some(at) if !(0.0..1e9).contains(&at) => Err(PyValueError::new_err(format!(
@@ -434,7 +498,7 @@ impl CongestionControl for PythonControl {
             }
         });
         asked.unwrap_or_else(|error| {
-            failure::stop_run(error);
+            self.stop_run(error);
             None
         })
     }
@@ -474,13 +538,13 @@ impl CongestionControl for PythonControl {
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         let Some(hook) = self.inspect.as_ref().filter(|_| !self.failed) else { return };
-        let shown = Python::attach(|py| {
+        let shown = self.attach(|py| {
             let figures: BTreeMap<String, f64> = hook.call0(py)?.extract(py)?;
             figures.into_iter().for_each(|(name, value)| show(interned(name), value));
             Ok(())
         });
         if let Err(error) = shown {
-            failure::stop_run(error);
+            self.stop_run(error);
         }
     }
 }

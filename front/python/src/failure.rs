@@ -114,6 +114,20 @@ impl Raise for ReproduceError {
     }
 }
 
+/// An emulation that did not begin, or failed.
+#[cfg(target_os = "linux")]
+pub fn emulation_failed(py: Python<'_>, error: ranpace_emulator::EmulationError) -> PyErr {
+    use ranpace_emulator::{EmulationError, NamespaceError};
+    let advice = match &error {
+        EmulationError::Namespaces(NamespaceError::Rights { .. }) => {
+            ". From Python it needs root: `sudo` with the path of this Python; the command `ranpace emulate` can do without"
+        }
+        _ => "",
+    };
+    let class = if error.is_asked() { "OptionError" } else { "EmulationError" };
+    exception(py, class, (format!("{error}{advice}"),))
+}
+
 /// The exception for something that the caller can correct: an option's value, a name.
 pub fn asked(py: Python<'_>, error: impl std::fmt::Display) -> PyErr {
     exception(py, "OptionError", (error.to_string(),))

@@ -6,6 +6,8 @@
 
 #[cfg(feature = "bindings")]
 mod control;
+#[cfg(all(feature = "bindings", target_os = "linux"))]
+mod emulate;
 #[cfg(feature = "bindings")]
 mod events;
 #[cfg(feature = "bindings")]
@@ -22,12 +24,17 @@ mod supervise;
 mod table;
 #[cfg(feature = "bindings")]
 mod traces;
+#[cfg(feature = "bindings")]
+mod watch;
 
 #[cfg(feature = "bindings")]
 #[pyo3::pymodule]
 mod _ranpace {
     #[pymodule_export]
     use crate::control::register;
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::emulate::{Emulation, emulate, emulate_inside};
     #[pymodule_export]
     use crate::events::{Ack, Congestion, Context, Packet, PepReport, RadioHint, Sample, Sent, Window};
     #[pymodule_export]
@@ -38,6 +45,8 @@ mod _ranpace {
     };
     #[pymodule_export]
     use crate::results::{Comparison, Reproduction, Run};
+    #[pymodule_export]
+    use crate::supervise::stop_runs;
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]

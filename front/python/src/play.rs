@@ -15,7 +15,7 @@ use ranpace_lab::{
 };
 use ranpace_sim::{RunResult, Simulation};
 
-use crate::control;
+use crate::control::{self, Clock};
 use crate::failure::{self, Raise as _, asked, or_raise};
 use crate::results::{Comparison, Reproduction, Run, frame_of_rows};
 use crate::supervise::{Shown, supervise};
@@ -23,7 +23,7 @@ use crate::table::Table;
 
 /// The library that finds traces and registered controls by name.
 pub fn library(traces: Option<&PathBuf>) -> TraceLibrary {
-    TraceLibrary::new(trace_folders(traces)).with_controls(control::registered())
+    TraceLibrary::new(trace_folders(traces)).with_controls(control::registered(Clock::Virtual))
 }
 
 /// Where results go.
@@ -59,7 +59,7 @@ pub fn run(
     drop(store(py, out.as_ref(), &folder_name(&job.scenario.name))?);
     let shown = Shown { show, total: job.scenario.duration.as_millis() };
     let bar = ranpace_lab::Progress::new(shown.total, &job.label);
-    let result = supervise(py, control::is_named_in(&job.text), &shown, |stop, done| {
+    let result = supervise(py, control::is_named_in(&job.text), &shown, None, |stop, done| {
         Simulation::new(&job.scenario).run_while(&mut |now| {
             bar.set(now.as_millis());
             done.store(now.as_millis(), Ordering::Relaxed);
@@ -84,7 +84,7 @@ fn play_jobs(
     let calls_python = jobs.first().is_some_and(|job| control::is_named_in(&job.text))
         || jobs.iter().any(|job| control::is_named_in(&job.text));
     let threads = if calls_python { 1 } else { runner.threads };
-    let results = supervise(py, calls_python, shown, |stop: &AtomicBool, done: &AtomicU64| {
+    let results = supervise(py, calls_python, shown, None, |stop: &AtomicBool, done: &AtomicU64| {
         Runner { threads, stop, played: Some(done), ..runner }.run(jobs)
     })?;
     results.map_err(|error| error.raise(py))
@@ -134,7 +134,7 @@ pub fn compare(
     command: String,
     show: Option<Py<PyAny>>,
 ) -> PyResult<Comparison> {
-    let own = control::registered();
+    let own = control::registered(Clock::Virtual);
     let algorithms = cc.iter().map(|text| {
         let parsed = Algorithm::parse(text, &own);
         failure::raised()?;
@@ -148,6 +148,7 @@ pub fn compare(
         }
     };
     let options = CompareOptions {
+        light: [None, None],
         cell: cell
             .map(|name| CellCompareSpec::preset(&name).map_err(|error| asked(py, error)))
             .transpose()?,
@@ -390,7 +391,7 @@ pub fn reproduce_(
     let shown = Shown { show: None, total: 0 };
     for experiment in chosen {
         let store = store(py, out.as_ref(), &format!("reproduce-{}", experiment.id))?;
-        let played = supervise(py, false, &shown, |stop, _| {
+        let played = supervise(py, false, &shown, None, |stop, _| {
             let models = ranpace_thesis_models::MODELS;
             let how = How { threads, stop, store: store.as_ref(), quick, sensitivity, models };
             reproduce::play(experiment, &mut recordings, &how)
@@ -417,7 +418,7 @@ pub fn experiments() -> PyResult<String> {
 /// The congestion controls, as JSON; registered ones come last.
 #[pyfunction]
 pub fn list_cc() -> PyResult<String> {
-    serde_json::to_string(&ranpace_lab::controls(&control::registered()))
+    serde_json::to_string(&ranpace_lab::controls(&control::registered(Clock::Virtual)))
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 

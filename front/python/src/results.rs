@@ -93,6 +93,17 @@ impl Run {
         .ok_or_else(|| PyRuntimeError::new_err("this run was not completed"))
     }
 
+    /// What it was made from.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// The report as a page.
+    pub fn page(&self, title: String, command: String, warning: Option<String>) -> PyResult<String> {
+        let (result, warnings) = (self.result()?, warning.into_iter().collect());
+        run_report(title, command, &self.origin, result, &flow_rows(result), warnings).html().map_err(plot)
+    }
+
     /// Its tables, by the names of their files.
     pub fn frames(&self) -> PyResult<&Vec<(String, Frame)>> {
         let result = self.result()?;
@@ -142,9 +153,7 @@ impl Run {
 
     /// The report as a page.
     fn html(&self, command: String) -> PyResult<String> {
-        let result = self.result()?;
-        let title = self.origin.scenario.clone();
-        run_report(title, command, &self.origin, result, &flow_rows(result), Vec::new()).html().map_err(plot)
+        self.page(self.origin.scenario.clone(), command, None)
     }
 
     /// Writes the report to a file.
@@ -167,7 +176,7 @@ impl Run {
     }
 
     #[getter]
-    fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.origin.scenario
     }
 

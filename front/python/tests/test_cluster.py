@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 import ranpace
-from conftest import command
+from conftest import REPOSITORY, command
 
 distributed = pytest.importorskip("distributed")
 
@@ -52,6 +54,8 @@ def test_a_sweep_is_resumed_with_what_is_missing(client, tmp_path: Path, scenari
     after = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("part-*")}
     assert set(after) == set(before)
     assert {name for name in after if after[name] != before[name]} == {"part-0000002.parquet"}
+    # It goes on with the batches that it began with, whatever the default would be here.
+    assert ranpace.sweep(scenario, vary=VARY, executor=client, out=tmp_path).provenance["batch"] == 1
     with pytest.raises(ranpace.ResultsError, match="seeds, runs differ"):
         ranpace.sweep(scenario, vary=VARY, seeds=2, executor=client, out=tmp_path, batch=1)
 
@@ -83,6 +87,41 @@ def test_another_version_is_refused_and_both_are_named(tmp_path: Path, scenario:
     (tmp_path / "provenance.json").write_text(json.dumps({"version": "0.0.1"}))
     with pytest.raises(ranpace.VersionError, match=f"0.0.1, this worker has {ranpace.__version__.split('+')[0]}"):
         cluster.play_batch(str(tmp_path), 0, "0.0.1")
+
+
+def test_a_worker_with_another_version_is_refused_by_its_sweep(client, tmp_path: Path, scenario: str) -> None:  # type: ignore[no-untyped-def]
+    def become(version: str) -> str:
+        before: str = ranpace._ranpace.__version__
+        ranpace._ranpace.__version__ = version
+        return before
+
+    client.run(become, "0.0.1")
+    try:
+        with pytest.raises(ranpace.VersionError, match=f"begun by ranpace {ranpace.__version__.split('+')[0]}.*this worker has 0.0.1"):
+            ranpace.sweep(scenario, vary=VARY, executor=client, out=tmp_path)
+    finally:
+        client.run(become, ranpace.__version__)
+    assert list(tmp_path.glob("part-*")) == []
+
+
+def test_a_worker_whose_disk_is_full_says_so(client, tmp_path: Path, scenario: str) -> None:  # type: ignore[no-untyped-def]
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", tmp_path], capture_output=True).returncode != 0:
+        if os.environ.get("RANPACE_NO_SKIP"):
+            pytest.fail("needs the right to mount")
+        pytest.skip("needs the right to mount")
+    try:
+        with pytest.raises(ranpace.ResultsError, match="batch .*cannot write .*No space left on device.*resumes"):
+            ranpace.sweep(scenario, vary=VARY, seeds=10, executor=client, out=tmp_path, batch=10)
+        assert list(tmp_path.glob("*.tmp")) == []
+    finally:
+        subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+def test_results_that_are_gone_are_named(tmp_path: Path) -> None:
+    gone = cluster.ClusterSweep(str(tmp_path / "gone"))
+    for read in (lambda: gone.flows, lambda: gone.provenance, lambda: repr(gone)):
+        with pytest.raises(ranpace.ResultsError, match="gone"):
+            read()
 
 
 def test_a_full_disk_names_the_batch_and_leaves_nothing(tmp_path: Path, scenario: str, monkeypatch) -> None:  # type: ignore[no-untyped-def]
@@ -119,3 +158,21 @@ def test_the_command_goes_the_same_way(client, tmp_path: Path, scenario: str) ->
     )  # fmt: skip
     here = ranpace.sweep(tmp_path / "link.toml", vary={"flow.cc": "cubic,vegas"}, seeds=2)
     assert cluster.ClusterSweep(str(tmp_path / "data")).flows.to_pylist() == here.flows.to_dicts()
+
+
+CLUSTERS = REPOSITORY / "docs/cluster"
+
+
+def test_the_example_of_this_machine_plays(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, CLUSTERS / "local.py", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "goodput_bit_s_mean" in done.stdout
+    assert json.loads((tmp_path / "provenance.json").read_text())["runs"] == 30
+
+
+def test_the_example_of_slurm_writes_a_job_for_its_workers() -> None:
+    pytest.importorskip("dask_jobqueue")
+    done = subprocess.run([sys.executable, CLUSTERS / "slurm.py", "--script"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for expected in ("#SBATCH --cpus-per-task=16", "#SBATCH -t 01:00:00", "dask_worker tcp://", "--nthreads 1 ", "--nworkers 16 "):
+        assert expected in done.stdout

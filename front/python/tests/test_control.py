@@ -218,3 +218,20 @@ def test_classes_that_cannot_work_are_refused(cls: type, expected: str) -> None:
 def test_names_that_mean_something_else_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"control"):
         ranpace.register(name, Aimd)
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer", "expected"),
+    [
+        ("inspect", {"rate": "fast"}, "must be real number|float"),
+        ("inspect", [1.0], "dict|mapping"),
+        ("next_deadline", math.nan, "next_deadline returned NaN"),
+        ("next_deadline", -1.0, "next_deadline returned -1"),
+        ("next_deadline", "soon", "must be real number|float"),
+    ],
+)
+def test_answers_of_other_hooks_are_checked(scenario: str, hook: str, answer: object, expected: str) -> None:
+    members = {hook: lambda self: answer, "on_deadline": lambda self, cx, window: None, "next_deadline": lambda self: None}
+    ranpace.register("odd", type("Odd", (Aimd,), {**members, hook: lambda self: answer}))
+    with pytest.raises((TypeError, ValueError), match=expected):
+        ranpace.run(with_cc(scenario, "odd"))

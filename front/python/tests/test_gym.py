@@ -83,5 +83,25 @@ def test_bad_actions_are_refused() -> None:
     env.reset(seed=1)
     with pytest.raises(ValueError, match="-1 to 1"):
         env.step(np.array([np.nan], np.float32))
+    env.close()
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(np.zeros(1, np.float32))
     with pytest.raises(ranpace.ScenarioError):
         ranpace.gym.LinkEnv(cross="nobody").reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    ("reward", "expected"),
+    [
+        # 10 Mbit/s at 50 ms, twice the smallest RTT, which grows by 2 ms a second; 2 of 10 segments of 10 ms are lost.
+        ("aurora", (10 * 10e6 / 12_000 - 1_000 * 0.050 - 2_000 * 0.2) / 1_000),
+        ("vivace", 10**0.9 - 900 * 10 * 0.002 - 11.35 * 10 * 0.2),
+        # 2 lost segments in 10 ms are 2.4 Mbit/s; the RTT is 1.6 times what Orca's margin of 1.25 allows.
+        ("power", (10e6 - 5 * 2.4e6) / 20e6 / 1.6),
+    ],
+)
+def test_rewards_are_those_of_their_sources(reward: str, expected: float) -> None:
+    env = ranpace.gym.LinkEnv(reward=reward)
+    env._length, env._least_rtt, env._most_throughput = 0.010, 0.025, 20e6
+    seen = [0.0, 10e6, 0.050, 0.025, 0.050, 0.002, 8.0, 2.0, 10.0, 10.0]
+    assert ranpace.gym.REWARDS[reward](env, seen) == pytest.approx(expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import signal
 import subprocess
 import sys
@@ -93,6 +94,20 @@ def test_tables_go_to_other_libraries_without_a_copy(scenario: str) -> None:
     assert polars.DataFrame(series)["goodput_bit_s"].to_list() == series["goodput_bit_s"]
     pytest.importorskip("pandas")
     assert list(series.to_pandas()["time_s"]) == series["time_s"]
+    # It scans the same memory as the others: its argument is the stream that they take.
+    duckdb = pytest.importorskip("duckdb")
+    ((counted, largest),) = duckdb.sql("select count(*), max(goodput_bit_s) from series").fetchall()
+    assert (counted, largest) == (len(series), max(value for value in series["goodput_bit_s"] if value is not None))
+
+
+def test_a_table_outlives_its_run(scenario: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    run = ranpace.run(scenario)
+    expected = run.series()["time_s"]
+    arrow = pyarrow.table(run.series())
+    del run
+    gc.collect()
+    assert arrow["time_s"].to_pylist() == expected
 
 
 def test_results_are_read_again(tmp_path: Path, scenario: str) -> None:
@@ -143,11 +158,37 @@ def test_a_refused_scenario_says_where_and_what_to_do(tmp_path: Path, scenario: 
         (lambda: ranpace.trace(model="lten"), ranpace.OptionError, "expected lte"),
         (lambda: ranpace.trace(), TypeError, "one of"),
         (lambda: ranpace.read("nowhere"), ranpace.ResultsError, "no folder"),
+        (lambda: ranpace.compare(rate="20"), ranpace.OptionError, "rate"),
+        (lambda: ranpace.compare(rate="20ms"), ranpace.OptionError, "rate"),
+        (lambda: ranpace.compare(time="1MB"), ranpace.OptionError, "time"),
+        (lambda: ranpace.compare(rtt=datetime.timedelta(days=-1)), ranpace.OptionError, "rtt"),
+        (lambda: ranpace.compare(ratte="20Mbit/s"), TypeError, "ratte"),
+        (lambda: ranpace.compare(seeds=1.5), TypeError, "seeds"),
+        (lambda: ranpace.compare(seeds="2"), TypeError, "seeds"),
+        (lambda: ranpace.compare(cc=[7]), TypeError, "found int"),
+        (lambda: ranpace.trace(times_ms=["a"]), TypeError, "whole milliseconds"),
+        (lambda: ranpace.trace(times_ms=[True, None]), TypeError, "whole milliseconds"),
     ],
 )
 def test_bad_input_is_answered(call, kind, expected) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(kind, match=expected):
         call()
+
+
+@pytest.mark.parametrize(
+    ("vary", "kind", "expected"),
+    [
+        ({"flow.ccc": "cubic"}, ranpace.RanpaceError, "ccc"),
+        ({"link.up.rate": "5Mbit/s"}, ranpace.RanpaceError, "up"),
+        ({"link.down.rate": ["5Mbit/s", "fast"]}, ranpace.RanpaceError, "fast"),
+        ({"link.down.rate": [5]}, ranpace.RanpaceError, "5"),
+        ({"flow.cc": 7}, TypeError, "found 7"),
+        ({"flow.cc": []}, ValueError, "at least one"),
+    ],
+)
+def test_variations_that_cannot_be_played_are_answered(scenario: str, vary, kind, expected) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(kind, match=expected):
+        ranpace.sweep(scenario, vary=vary)
 
 
 def test_a_run_is_not_pickled(scenario: str) -> None:
@@ -186,10 +227,16 @@ def test_other_threads_go_on_during_a_run(scenario: str) -> None:
     assert ticks >= 3
 
 
-def test_an_interpreter_that_ends_during_a_run_does_not_crash(scenario: str) -> None:
+@pytest.mark.parametrize("cc", ["newreno", "mine"])
+def test_an_interpreter_that_ends_during_a_run_does_not_crash(scenario: str, cc: str) -> None:
+    scenario = scenario.replace("2s", "100000s").replace("newreno", cc)
     code = f"""
 import threading, time, ranpace
-threading.Thread(target=ranpace.run, args=({scenario.replace("2s", "100000s")!r},), daemon=True).start()
+@ranpace.control("mine")
+class Mine:
+    def on_ack(self, cx, window, ack):
+        window.cwnd = 20.0
+threading.Thread(target=ranpace.run, args=({scenario!r},), daemon=True).start()
 time.sleep(0.3)
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -200,6 +247,7 @@ def test_a_reproduction_has_verdicts() -> None:
     played = ranpace.reproduce("001-a1-detector", quick=True)
     assert set(played.table["experiment"]) == {"001-a1-detector"}
     assert len(played.table) > 0
+    assert ranpace.reproduce("001-a6-target", quick=True).pictures[0].startswith("<svg xmlns")
 
 
 def test_traces_are_made_changed_and_played(tmp_path: Path) -> None:

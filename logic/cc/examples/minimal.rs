@@ -121,5 +121,7 @@ fn ack() -> Ack {
         rate: RateSample::default(),
         prior_in_flight: 1,
         ecn_echo: false,
+        marked: 0,
+        braked: 0,
     }
 }

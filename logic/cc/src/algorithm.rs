@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use crate::client_driven::guard::GUARD;
 use crate::entry::{Control, ControlWrapper, Decorator, Entry, ReceiverWrapper, Transport};
-use crate::interface::{CongestionControl, ReceiverHalf};
+use crate::interface::{CongestionControl, EcnUse, ReceiverHalf};
 use crate::options::{OptionError, Options};
 use crate::registry::{ALIASES, ALL, DECORATORS};
 
@@ -144,6 +144,11 @@ impl Algorithm {
     }
 
     /// Segments after which the receiver should acknowledge at once, if the control requires it; see
+    /// [`CongestionControl::ecn`].
+    pub fn ecn(&self) -> EcnUse {
+        self.build(0).ecn()
+    }
+
     /// [`CongestionControl::ack_every`].
     pub fn ack_every(&self) -> Option<u32> {
         self.build(0).ack_every()
@@ -347,7 +352,7 @@ mod tests {
             ("vages", "nearest: vegas"),
             (
                 "cubic+codel",
-                "unknown decorator \"codel\" in \"cubic+codel\"; there are: c2tcp, meld-de, meld-me",
+                "unknown decorator \"codel\" in \"cubic+codel\"; there are: c2tcp, lda, meld-de, meld-me",
             ),
             (
                 "bbr1+c2tcp",

@@ -10,7 +10,7 @@
 //! # Ok::<(), ranpace_cc::AlgorithmError>(())
 //! ```
 //!
-//! The algorithms are grouped by the information they use: `classic`, `rate_based`, `client_driven` and `radio`; `decorators`
+//! The algorithms are grouped by the information they use: `classic`, `marks`, `rate_based`, `client_driven` and `radio`; `decorators`
 //! wrap others. Each declares an [`Entry`] or a [`Decorator`], and the registry lists them all.
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod decorators;
 mod entry;
 mod filter;
 pub mod interface;
+mod marks;
 mod options;
 mod radio;
 mod rate_based;

@@ -7,7 +7,7 @@
 //! With ECN, a packet that would be dropped is marked and passed on instead (section 1; as in Linux `codel_dequeue`),
 //! and the control law continues with the next one.
 
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::fifo::Fifo;
 use crate::{DropCause, Limit, Observer, Packet, Queued};
@@ -23,6 +23,8 @@ pub(crate) struct ControlLaw {
     pub target: Span,
     pub interval: Span,
     pub ecn: bool,
+    /// L4S packets that waited longer are marked, whatever the state.
+    pub ce_threshold: Option<Span>,
 }
 
 impl ControlLaw {
@@ -47,6 +49,25 @@ impl Control {
     /// Takes the next packet out of `fifo`, after dropping those that the control law selects; section 5.5.
     #[inline]
     pub fn dequeue<P: Packet>(
+        &mut self,
+        law: &ControlLaw,
+        fifo: &mut Fifo<P>,
+        now: Time,
+        observer: &mut impl Observer<P>,
+    ) -> Option<Queued<P>> {
+        let mut queued = self.select(law, fifo, now, observer)?;
+        if let Some(threshold) = law.ce_threshold
+            && now.since(queued.enqueued) > threshold
+            && queued.packet.ecn().is_l4s()
+        {
+            queued.packet.set_ecn(Ecn::Ce);
+            queued.marked = true;
+        }
+        Some(queued)
+    }
+
+    #[inline]
+    fn select<P: Packet>(
         &mut self,
         law: &ControlLaw,
         fifo: &mut Fifo<P>,
@@ -114,8 +135,8 @@ fn mark_or_drop<P: Packet>(
     now: Time,
     observer: &mut impl Observer<P>,
 ) -> Option<Queued<P>> {
-    if law.ecn && queued.packet.is_ect() {
-        queued.packet.mark_ce();
+    if law.ecn && queued.packet.ecn().is_capable() {
+        queued.packet.set_ecn(Ecn::Ce);
         queued.marked = true;
         return Some(queued);
     }
@@ -132,9 +153,8 @@ pub struct CoDel<P> {
 }
 
 impl<P: Packet> CoDel<P> {
-    /// An empty queue with this limit; with `ecn`, capable packets are marked instead of dropped.
-    pub fn new(limit: Limit, target: Span, interval: Span, ecn: bool) -> Self {
-        let law = ControlLaw { target, interval, ecn };
+    /// An empty queue with this limit.
+    pub(crate) fn new(limit: Limit, law: ControlLaw) -> Self {
         Self { fifo: Fifo::new(), limit, law, control: Control::default() }
     }
 
@@ -179,6 +199,29 @@ mod tests {
 
     const MS: Span = Span::from_millis(1);
 
+    fn law(ecn: bool) -> ControlLaw {
+        ControlLaw { target: MS * 5, interval: MS * 100, ecn, ce_threshold: None }
+    }
+
+    #[test]
+    fn with_a_threshold_l4s_packets_are_marked_as_soon_as_they_waited_longer() {
+        let law = ControlLaw { ce_threshold: Some(MS), ..law(true) };
+        let (mut queue, mut log) = (CoDel::new(Limit::Unlimited, law), Log::default());
+        for (wait, ecn, marked) in [
+            (MS, Ecn::Ect1, false),
+            (MS * 2, Ecn::Ect1, true),
+            (MS * 2, Ecn::Ect0, false),
+            (MS * 2, Ecn::NotEct, false),
+        ] {
+            queue.push(Time::ZERO, TestPacket { ecn, ..TestPacket::new(0, 1500) }, &mut log);
+            assert_eq!(
+                queue.pop(Time::ZERO + wait, &mut log).unwrap().marked,
+                marked,
+                "{ecn:?} after {wait}"
+            );
+        }
+    }
+
     /// Pops one packet per millisecond from a queue whose delay is always `delay`, from `start` on.
     fn play(queue: &mut CoDel<TestPacket>, log: &mut Log, start: u64, end: u64, delay: u64) -> Vec<bool> {
         (start..end)
@@ -199,7 +242,7 @@ mod tests {
 
     #[test]
     fn drops_follow_the_inverse_square_root() {
-        let (mut queue, mut log) = (CoDel::new(Limit::Unlimited, MS * 5, MS * 100, false), Log::default());
+        let (mut queue, mut log) = (CoDel::new(Limit::Unlimited, law(false)), Log::default());
         play(&mut queue, &mut log, 1000, 1500, 20);
         // Above the target from 1000 on; first drop an interval later, then 100/sqrt(1), 100/sqrt(2), ... apart.
         let mut expected = vec![1100];
@@ -225,8 +268,7 @@ mod tests {
             ("just in time", 2923, vec![3023, 3073]),
             ("late", 2924, vec![3024, 3124]),
         ] {
-            let (mut queue, mut log) =
-                (CoDel::new(Limit::Unlimited, MS * 5, MS * 100, false), Log::default());
+            let (mut queue, mut log) = (CoDel::new(Limit::Unlimited, law(false)), Log::default());
             play(&mut queue, &mut log, 1000, 1380, 20);
             play(&mut queue, &mut log, 1380, 1400, 1);
             log.dropped.clear();
@@ -237,7 +279,7 @@ mod tests {
 
     #[test]
     fn below_the_target_or_one_packet_nothing_is_dropped() {
-        let (mut queue, mut log) = (CoDel::new(Limit::Unlimited, MS * 5, MS * 100, false), Log::default());
+        let (mut queue, mut log) = (CoDel::new(Limit::Unlimited, law(false)), Log::default());
         play(&mut queue, &mut log, 1000, 2000, 4);
         assert!(log.dropped.is_empty());
         for ms in 2000..3000 {
@@ -251,7 +293,7 @@ mod tests {
 
     #[test]
     fn capable_packets_are_marked_at_the_same_times() {
-        let (mut queue, mut log) = (CoDel::new(Limit::Unlimited, MS * 5, MS * 100, true), Log::default());
+        let (mut queue, mut log) = (CoDel::new(Limit::Unlimited, law(true)), Log::default());
         let marked = play(&mut queue, &mut log, 1000, 1390, 20);
         let times: Vec<usize> = (0..marked.len()).filter(|&n| marked[n]).map(|n| 1000 + n).collect();
         assert_eq!(times, [1100, 1200, 1271, 1329, 1379]);

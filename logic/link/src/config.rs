@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ranpace_units::{Bytes, Rate, Span};
 
-use crate::Trace;
+use crate::{AbcForm, LightService, Trace};
 
 /// A one-way link.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,12 +23,14 @@ pub struct LinkConfig {
     pub loss: Loss,
     /// Reordering: packets that may be overtaken.
     pub reorder: Option<Reorder>,
+    /// What was recorded under light load, in front of the queue; for a trace that was recorded under heavy load.
+    pub light: Option<LightService>,
 }
 
 impl LinkConfig {
     /// A link without jitter, loss and reordering.
     pub fn new(service: Service, queue: QueueConfig, delay: Span) -> Self {
-        Self { service, queue, delay, jitter: Jitter::None, loss: Loss::None, reorder: None }
+        Self { service, queue, delay, jitter: Jitter::None, loss: Loss::None, reorder: None, light: None }
     }
 }
 
@@ -87,6 +89,8 @@ pub enum QueueConfig {
         interval: Span,
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool,
+        /// L4S packets that waited longer are marked too; see [`Self::codel`].
+        ce_threshold: Option<Span>,
     },
     /// Flow queueing with CoDel in each queue (RFC 8290).
     FqCoDel {
@@ -102,6 +106,8 @@ pub enum QueueConfig {
         flows: u32,
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool,
+        /// L4S packets that waited longer are marked too; see [`Self::codel`].
+        ce_threshold: Option<Span>,
     },
     /// PIE (RFC 8033).
     Pie {
@@ -116,6 +122,33 @@ pub enum QueueConfig {
         /// Whether ECN-capable packets are marked instead of dropped, while the probability is below 10 %.
         ecn: bool,
     },
+    /// DualPI2 (RFC 9332).
+    DualPi2 {
+        /// Limit over both queues.
+        limit: Limit,
+        /// Reference delay of the classic queue.
+        target: Span,
+        /// Period of the probability's updates; less than 0.1 ms counts as 0.1 ms.
+        update: Span,
+        /// L4S packets that waited longer are marked.
+        step: Span,
+    },
+    /// L4Span's marking at a base station.
+    L4Span {
+        /// Its limit.
+        limit: Limit,
+        /// Time within which what waits should leave.
+        target: Span,
+    },
+    /// ABC's router.
+    Abc {
+        /// Its limit.
+        limit: Limit,
+        /// Waiting time above which the queue is drained.
+        delay: Span,
+        /// How it knows that more could be sent.
+        form: AbcForm,
+    },
 }
 
 impl QueueConfig {
@@ -125,7 +158,10 @@ impl QueueConfig {
             Self::DropTail { limit, .. }
             | Self::CoDel { limit, .. }
             | Self::FqCoDel { limit, .. }
-            | Self::Pie { limit, .. } => *limit,
+            | Self::Pie { limit, .. }
+            | Self::DualPi2 { limit, .. }
+            | Self::L4Span { limit, .. }
+            | Self::Abc { limit, .. } => *limit,
         }
     }
     /// Drop-tail without ECN.
@@ -133,8 +169,12 @@ impl QueueConfig {
         Self::DropTail { limit, ecn: None }
     }
     /// CoDel with 5 ms and 100 ms (RFC 8289 sections 4.4 and 4.3), without ECN.
+    ///
+    /// With a `ce_threshold`, packets with ECT(1) are marked as soon as they waited longer, as their senders expect (RFC 9331);
+    /// Linux's `ce_threshold` with `ce_threshold_selector` for ECT(1).
     pub fn codel(limit: Limit) -> Self {
-        Self::CoDel { limit, target: Span::from_millis(5), interval: Span::from_millis(100), ecn: false }
+        let (target, interval) = (Span::from_millis(5), Span::from_millis(100));
+        Self::CoDel { limit, target, interval, ecn: false, ce_threshold: None }
     }
     /// FQ-CoDel with 5 ms, 100 ms, 1514 B and 1024 queues (RFC 8290 sections 5.2.1 to 5.2.5), without ECN.
     pub fn fq_codel(limit: Limit) -> Self {
@@ -145,7 +185,21 @@ impl QueueConfig {
             quantum: Bytes::new(1514),
             flows: 1024,
             ecn: false,
+            ce_threshold: None,
         }
+    }
+    /// DualPI2 with a target of 15 ms, updates each 16 ms and a step of 1 ms (Linux `sch_dualpi2`; RFC 9332 section 4.1 and appendix A).
+    pub fn dual_pi2(limit: Limit) -> Self {
+        let (target, update, step) = (Span::from_millis(15), Span::from_millis(16), Span::from_millis(1));
+        Self::DualPi2 { limit, target, update, step }
+    }
+    /// ABC's router with 50 ms, by the link's capacity.
+    pub fn abc(limit: Limit) -> Self {
+        Self::Abc { limit, delay: Span::from_millis(50), form: AbcForm::Capacity }
+    }
+    /// L4Span with a target of 10 ms.
+    pub fn l4span(limit: Limit) -> Self {
+        Self::L4Span { limit, target: Span::from_millis(10) }
     }
     /// PIE with 15 ms, 15 ms and 150 ms (RFC 8033 sections 4.2 and 4.4), without ECN.
     pub fn pie(limit: Limit) -> Self {

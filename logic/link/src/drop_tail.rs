@@ -3,7 +3,7 @@
 //! With a threshold it also marks ECN-capable packets that find more than that waiting: the instantaneous
 //! marking that RFC 8257 section 3.1 requires of switches for DCTCP.
 
-use ranpace_units::{Bytes, Time};
+use ranpace_units::{Bytes, Ecn, Time};
 
 use crate::fifo::Fifo;
 use crate::{DropCause, Limit, Observer, Packet, Queued};
@@ -28,9 +28,10 @@ impl<P: Packet> DropTail<P> {
             observer.on_dropped(now, &packet, DropCause::Overflow);
             return;
         }
-        let marked = self.ecn.is_some_and(|threshold| self.fifo.bytes() > threshold) && packet.is_ect();
+        let marked =
+            self.ecn.is_some_and(|threshold| self.fifo.bytes() > threshold) && packet.ecn().is_capable();
         if marked {
-            packet.mark_ce();
+            packet.set_ecn(Ecn::Ce);
         }
         self.fifo.push(now, packet, marked, observer);
     }
@@ -84,9 +85,14 @@ mod tests {
         let mut queue = DropTail::new(Limit::Unlimited, Some(Bytes::new(3000)));
         let mut log = Log::default();
         for n in 0..5 {
-            queue.push(Time::ZERO, TestPacket { ect: n != 3, ..TestPacket::new(n, 1500) }, &mut log);
+            queue.push(
+                Time::ZERO,
+                if n == 3 { TestPacket::new(n, 1500) } else { TestPacket::ect(n, 1500) },
+                &mut log,
+            );
         }
-        let marked: Vec<bool> = (0..5).map(|_| queue.pop(Time::ZERO, &mut log).unwrap().packet.ce).collect();
+        let marked: Vec<bool> =
+            (0..5).map(|_| queue.pop(Time::ZERO, &mut log).unwrap().packet.ecn == Ecn::Ce).collect();
         assert_eq!(marked, [false, false, false, false, true], "3000 B are not above; 3 is not capable");
     }
 }

@@ -38,6 +38,12 @@ impl<P: Packet> Fifo<P> {
         self.ring.len()
     }
 
+    /// When the first packet joined; `None` if there is none.
+    #[inline]
+    pub fn oldest(&self) -> Option<Time> {
+        self.ring.front().map(|queued| queued.enqueued)
+    }
+
     /// Returns whether one more packet fits.
     #[inline]
     pub fn has_room(&self, limit: Limit, packet: &P) -> bool {

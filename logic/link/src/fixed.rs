@@ -40,6 +40,8 @@ impl<P: Packet> FixedServer<P> {
     /// Fetches the next packet, if there is one.
     #[inline]
     pub fn start(&mut self, now: Time, queue: &mut Queue<P>, observer: &mut impl Observer<P>) {
+        let rate = self.rate;
+        queue.on_capacity(now, |from, to| rate.bytes_in(to.since(from)));
         self.current = queue.pop(now, observer);
         self.done = match &self.current {
             Some(queued) => {

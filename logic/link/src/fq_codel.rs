@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Time};
 
 use crate::codel::{Control, ControlLaw};
 use crate::fifo::Fifo;
@@ -44,15 +44,7 @@ pub struct FqCoDel<P> {
 impl<P: Packet> FqCoDel<P> {
     /// An empty set of `flows` queues (at least one) with the common limit `limit`. Each may send `quantum` (at
     /// least one byte) per round. `seed` determines which flows share a queue.
-    pub fn new(
-        limit: Limit,
-        target: Span,
-        interval: Span,
-        quantum: Bytes,
-        flows: u32,
-        ecn: bool,
-        seed: u64,
-    ) -> Self {
+    pub(crate) fn new(limit: Limit, law: ControlLaw, quantum: Bytes, flows: u32, seed: u64) -> Self {
         let flow = || Flow { fifo: Fifo::new(), control: Control::default(), credit: 0, is_active: false };
         Self {
             flows: std::iter::repeat_with(flow).take(flows.max(1) as usize).collect(),
@@ -61,7 +53,7 @@ impl<P: Packet> FqCoDel<P> {
             bytes: Bytes::ZERO,
             packets: 0,
             limit,
-            law: ControlLaw { target, interval, ecn },
+            law,
             quantum: i64::try_from(quantum.get()).unwrap_or(i64::MAX).max(1),
             salt: random::up_to(&mut random::stream(seed, Purpose::Queue), u64::MAX),
         }
@@ -167,9 +159,15 @@ mod tests {
     use super::*;
     use crate::testing::{Log, TestPacket, loopback};
     use crate::{Limit, LinkConfig, QueueConfig, Service};
-    use ranpace_units::Rate;
+    use ranpace_units::{Rate, Span};
 
     const MS: Span = Span::from_millis(1);
+    const LAW: ControlLaw = ControlLaw {
+        target: Span::from_millis(5),
+        interval: Span::from_millis(100),
+        ecn: false,
+        ce_threshold: None,
+    };
 
     #[test]
     fn a_thin_flow_does_not_wait_behind_a_flood() {
@@ -189,7 +187,7 @@ mod tests {
 
     #[test]
     fn flows_share_bytes_not_packets() {
-        let mut queue = FqCoDel::new(Limit::Unlimited, MS * 5, MS * 100, Bytes::new(1514), 1024, false, 1);
+        let mut queue = FqCoDel::new(Limit::Unlimited, LAW, Bytes::new(1514), 1024, 1);
         let mut log = Log::default();
         for _ in 0..300 {
             queue.push(Time::ZERO, TestPacket::new(1, 1500), &mut log);
@@ -205,7 +203,7 @@ mod tests {
 
     #[test]
     fn overflow_hits_the_fattest_at_its_head() {
-        let mut queue = FqCoDel::new(Limit::Packets(10), MS * 5, MS * 100, Bytes::new(1514), 1024, false, 1);
+        let mut queue = FqCoDel::new(Limit::Packets(10), LAW, Bytes::new(1514), 1024, 1);
         let mut log = Log::default();
         queue.push(Time::ZERO, TestPacket::new(2, 1500), &mut log);
         for n in 0..10 {
@@ -219,8 +217,7 @@ mod tests {
 
     #[test]
     fn the_hash_spreads_and_follows_the_seed() {
-        let queue =
-            |seed| FqCoDel::<TestPacket>::new(Limit::Unlimited, MS, MS, Bytes::new(1), 1024, false, seed);
+        let queue = |seed| FqCoDel::<TestPacket>::new(Limit::Unlimited, LAW, Bytes::new(1), 1024, seed);
         let (a, b) = (queue(1), queue(2));
         let mut used: Vec<u32> = (0..1024).map(|flow| a.index(flow)).collect();
         assert!((0..1024).any(|flow| a.index(flow) != b.index(flow)));

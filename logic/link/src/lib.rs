@@ -1,7 +1,7 @@
 //! Links and queues: the path of a packet between two hosts.
 //!
 //! A [`Link`] takes a packet through four stages: loss (random or listed), a [`Queue`] (drop-tail, CoDel,
-//! FQ-CoDel or PIE), a server (a fixed rate, or the delivery opportunities of a [`Trace`]) and propagation
+//! FQ-CoDel, PIE, DualPI2 or L4Span's marks), a server (a fixed rate, or the delivery opportunities of a [`Trace`]) and propagation
 //! (delay, jitter, reordering). It is a passive state machine: the caller passes the time, comes back at
 //! [`Link::next_event`], and calls [`Link::poll`]. Every internal event happens at the instant at which it is due,
 //! so a late call changes nothing.
@@ -20,10 +20,6 @@
 //!     fn flow(&self) -> u32 {
 //!         0
 //!     }
-//!     fn is_ect(&self) -> bool {
-//!         false
-//!     }
-//!     fn mark_ce(&mut self) {}
 //! }
 //!
 //! let service = Service::Fixed(Rate::from_mbit_per_s(12));
@@ -43,14 +39,18 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod abc;
 mod codel;
 mod config;
 mod drop_tail;
+mod dual_pi2;
 mod fifo;
 mod fixed;
 mod flight;
 mod fq_codel;
 mod generate;
+mod l4span;
+mod light;
 mod link;
 mod loss;
 mod opportunities;
@@ -64,12 +64,16 @@ mod stats;
 mod testing;
 mod trace;
 
+pub use abc::{Abc, AbcForm};
 pub use codel::CoDel;
 pub use config::{Jitter, Limit, LimitError, LinkConfig, Loss, QueueConfig, Reorder, Service, TraceService};
 pub use drop_tail::DropTail;
+pub use dual_pi2::DualPi2;
 pub use fifo::Queued;
 pub use fq_codel::FqCoDel;
 pub use generate::CellularModel;
+pub use l4span::L4Span;
+pub use light::{LightService, LightTrace, LightTraceError, Train};
 pub use link::Link;
 pub use packet::{DropCause, Observer, Packet};
 pub use parse::TraceParser;

@@ -4,6 +4,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::fixed::FixedServer;
 use crate::flight::Flight;
+use crate::light::LightStage;
 use crate::loss::LossProcess;
 use crate::opportunities::TraceServer;
 use crate::{LinkConfig, Observer, Packet, Queue, Service};
@@ -11,6 +12,7 @@ use crate::{LinkConfig, Observer, Packet, Queue, Service};
 /// A one-way link. Times passed to it must not decrease from call to call.
 pub struct Link<P> {
     lottery: LossProcess,
+    light: Option<Box<LightStage<P>>>,
     queue: Queue<P>,
     server: Server<P>,
     flight: Flight<P>,
@@ -49,6 +51,7 @@ impl<P: Packet> Link<P> {
         };
         Self {
             lottery: LossProcess::new(&config.loss, seed),
+            light: config.light.as_ref().map(|light| Box::new(LightStage::new(light))),
             queue: Queue::new(&config.queue, seed),
             server,
             flight: Flight::new(config.delay, config.jitter, config.reorder, seed),
@@ -78,12 +81,18 @@ impl<P: Packet> Link<P> {
             self.set_next();
             return;
         }
+        match &mut self.light {
+            Some(light) => light.accept(now, packet.size(), packet),
+            None => self.enqueue(now, packet, observer),
+        }
+        self.set_next();
+    }
+
+    /// A packet comes to the queue.
+    #[inline]
+    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
         match &mut self.server {
-            Server::Unlimited => {
-                observer.on_enqueued(now, &packet, Bytes::ZERO);
-                observer.on_departed(now, &packet, Span::ZERO, false);
-                self.flight.launch(now, packet);
-            }
+            Server::Unlimited => self.pass(now, packet, observer),
             Server::Fixed(server) => {
                 self.queue.push(now, packet, observer);
                 if server.current.is_none() {
@@ -97,7 +106,14 @@ impl<P: Packet> Link<P> {
                 self.queue.push(now, packet, observer);
             }
         }
-        self.set_next();
+    }
+
+    /// A packet does not wait.
+    #[inline]
+    fn pass(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        observer.on_enqueued(now, &packet, Bytes::ZERO);
+        observer.on_departed(now, &packet, Span::ZERO, false);
+        self.flight.launch(now, packet);
     }
 
     /// When [`Link::poll`] must be called next; [`Time::MAX`] if nothing is under way.
@@ -110,7 +126,7 @@ impl<P: Packet> Link<P> {
     /// packets may postpone [`Link::poll`] until then: server events happen at their own instants, however late the call.
     #[inline]
     pub fn next_arrival(&self) -> Time {
-        self.flight.next().min(self.next_departure() + self.flight.delay)
+        self.flight.next().min(self.next_release().min(self.next_departure()) + self.flight.delay)
     }
 
     /// Advances to `now` and returns the next packet that has arrived at the far end by then, or `None` if
@@ -126,9 +142,33 @@ impl<P: Packet> Link<P> {
         packet
     }
 
-    /// Processes the server events due by `now`, each at its instant.
+    /// Processes the events due by `now`, each at its instant. At the same instant the server comes first: an opportunity serves
+    /// only packets that came before it.
     #[inline]
     fn advance(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        while is_due(self.next_release(), now) {
+            self.serve(self.next_release(), observer);
+            let Some((at, passes, packet)) = self.light.as_mut().and_then(|light| light.pop(now)) else {
+                break;
+            };
+            if passes && self.queued_packets() == 0 {
+                self.pass(at, packet, observer);
+            } else {
+                self.enqueue(at, packet, observer);
+            }
+        }
+        self.serve(now, observer);
+    }
+
+    /// When the next packet leaves the light stage.
+    #[inline]
+    fn next_release(&self) -> Time {
+        self.light.as_ref().map_or(Time::MAX, |light| light.next())
+    }
+
+    /// Processes the server events due by `now`, each at its instant.
+    #[inline]
+    fn serve(&mut self, now: Time, observer: &mut impl Observer<P>) {
         match &mut self.server {
             Server::Unlimited => {}
             Server::Fixed(server) => {
@@ -145,6 +185,7 @@ impl<P: Packet> Link<P> {
                 while (server.current.is_some() || self.queue.packets() > 0) && is_due(server.cursor.at, now)
                 {
                     let at = server.cursor.at;
+                    self.queue.on_capacity(at, |from, to| server.capacity(from, to));
                     let mut budget = server.cursor.count.saturating_mul(server.opportunity);
                     while budget > 0 {
                         let Some(queued) = server.current.take().or_else(|| {
@@ -182,7 +223,7 @@ impl<P: Packet> Link<P> {
 
     #[inline]
     fn set_next(&mut self) {
-        self.next = self.next_departure().min(self.flight.next());
+        self.next = self.next_departure().min(self.flight.next()).min(self.next_release());
     }
 
     /// Bytes waiting or in service.
@@ -211,9 +252,9 @@ impl<P: Packet> Link<P> {
         self.flight.upcoming(places)
     }
 
-    /// Number of propagating packets.
+    /// Number of propagating packets, with those that wait for an opportunity under light load.
     pub fn in_flight(&self) -> usize {
-        self.flight.len()
+        self.flight.len() + self.light.as_ref().map_or(0, |light| light.len())
     }
 
     /// The queue, for queries that only one kind of queue supports.
@@ -277,6 +318,9 @@ impl<P: Packet> Link<P> {
     /// Takes out all packets that have not arrived: propagating, in service or waiting. For the end of a run.
     pub fn drain(&mut self) -> impl Iterator<Item = P> + use<P> {
         let mut rest: Vec<P> = std::iter::from_fn(|| self.flight.take()).collect();
+        if let Some(light) = &mut self.light {
+            rest.extend(std::iter::from_fn(|| light.take()));
+        }
         rest.extend(match &mut self.server {
             Server::Unlimited => None,
             Server::Fixed(server) => {

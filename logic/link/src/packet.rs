@@ -1,6 +1,6 @@
 //! The interfaces of a link to its surroundings: the properties of packets that it needs, and the observer that it notifies.
 
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 /// The properties of a packet that a link needs.
 pub trait Packet {
@@ -8,10 +8,15 @@ pub trait Packet {
     fn size(&self) -> Bytes;
     /// The flow that it belongs to; FQ-CoDel separates flows.
     fn flow(&self) -> u32;
-    /// Returns whether it is ECN-capable (ECT(0) or ECT(1); RFC 3168 section 5), so that a mark can signal congestion.
-    fn is_ect(&self) -> bool;
-    /// Sets Congestion Experienced (RFC 3168 section 5). Called only if [`Packet::is_ect`].
-    fn mark_ce(&mut self);
+    /// Its ECN code point (RFC 3168 section 5). By default it is not ECN-capable.
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+    /// Sets the code point. Called only if the present one [is capable](Ecn::is_capable), with one that is; Congestion Experienced
+    /// is never taken back.
+    fn set_ecn(&mut self, ecn: Ecn) {
+        let _ = ecn;
+    }
 }
 
 /// Why a packet was dropped.

@@ -9,7 +9,7 @@
 //! varying rate. Updates are due at every multiple of `T_UPDATE`. The delay does not change between two calls,
 //! so missed updates are made up for at the next call.
 
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::fifo::Fifo;
 use crate::random::{self, Purpose, Random};
@@ -94,9 +94,10 @@ impl<P: Packet> Pie<P> {
             return;
         }
         let chosen = self.chooses();
-        let marked = chosen && self.ecn && packet.is_ect() && self.control.probability <= MARK_UP_TO;
+        let marked =
+            chosen && self.ecn && packet.ecn().is_capable() && self.control.probability <= MARK_UP_TO;
         if marked {
-            packet.mark_ce();
+            packet.set_ecn(Ecn::Ce);
         } else if chosen {
             observer.on_dropped(now, &packet, DropCause::Aqm);
             return;

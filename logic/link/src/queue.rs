@@ -5,7 +5,9 @@
 
 use ranpace_units::{Bytes, Time};
 
-use crate::{CoDel, DropTail, FqCoDel, Observer, Packet, Pie, QueueConfig, Queued};
+use crate::codel::ControlLaw;
+use crate::dual_pi2::DualPi2Law;
+use crate::{Abc, CoDel, DropTail, DualPi2, FqCoDel, L4Span, Observer, Packet, Pie, QueueConfig, Queued};
 
 /// A queue of packets; the times passed to it must not decrease. It notifies an [`Observer`] of packets that join and
 /// of packets that it drops; the caller that pops packets knows of their departure.
@@ -18,6 +20,12 @@ pub enum Queue<P> {
     FqCoDel(FqCoDel<P>),
     /// RFC 8033.
     Pie(Pie<P>),
+    /// RFC 9332.
+    DualPi2(DualPi2<P>),
+    /// L4Span's marks.
+    L4Span(L4Span<P>),
+    /// ABC's router.
+    Abc(Abc<P>),
 }
 
 /// Calls the same method of any queue.
@@ -28,24 +36,33 @@ macro_rules! each {
             Queue::CoDel($name) => $call,
             Queue::FqCoDel($name) => $call,
             Queue::Pie($name) => $call,
+            Queue::DualPi2($name) => $call,
+            Queue::L4Span($name) => $call,
+            Queue::Abc($name) => $call,
         }
     };
 }
 
 impl<P: Packet> Queue<P> {
-    /// An empty queue. `seed` is for PIE's random drops and FQ-CoDel's hash; the others ignore it.
+    /// An empty queue. `seed` is for random drops and marks and for FQ-CoDel's hash.
     pub fn new(config: &QueueConfig, seed: u64) -> Self {
         match *config {
             QueueConfig::DropTail { limit, ecn } => Self::DropTail(DropTail::new(limit, ecn)),
-            QueueConfig::CoDel { limit, target, interval, ecn } => {
-                Self::CoDel(CoDel::new(limit, target, interval, ecn))
+            QueueConfig::CoDel { limit, target, interval, ecn, ce_threshold } => {
+                Self::CoDel(CoDel::new(limit, ControlLaw { target, interval, ecn, ce_threshold }))
             }
-            QueueConfig::FqCoDel { limit, target, interval, quantum, flows, ecn } => {
-                Self::FqCoDel(FqCoDel::new(limit, target, interval, quantum, flows, ecn, seed))
+            QueueConfig::FqCoDel { limit, target, interval, quantum, flows, ecn, ce_threshold } => {
+                let law = ControlLaw { target, interval, ecn, ce_threshold };
+                Self::FqCoDel(FqCoDel::new(limit, law, quantum, flows, seed))
             }
             QueueConfig::Pie { limit, target, update, max_burst, ecn } => {
                 Self::Pie(Pie::new(limit, target, update, max_burst, ecn, seed))
             }
+            QueueConfig::DualPi2 { limit, target, update, step } => {
+                Self::DualPi2(DualPi2::new(limit, DualPi2Law { target, update, step }, seed))
+            }
+            QueueConfig::L4Span { limit, target } => Self::L4Span(L4Span::new(limit, target, seed)),
+            QueueConfig::Abc { limit, delay, form } => Self::Abc(Abc::new(limit, delay, form)),
         }
     }
 
@@ -59,6 +76,14 @@ impl<P: Packet> Queue<P> {
     #[inline]
     pub fn pop(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<Queued<P>> {
         each!(self, queue => queue.pop(now, observer))
+    }
+
+    /// Tells a queue that goes by it the link's capacity between two instants, in bytes, before packets leave at `now`.
+    #[inline]
+    pub(crate) fn on_capacity(&mut self, now: Time, between: impl Fn(Time, Time) -> Bytes) {
+        if let Self::Abc(queue) = self {
+            queue.on_capacity(now, between);
+        }
     }
 
     /// Bytes waiting.
@@ -85,6 +110,7 @@ mod tests {
     use crate::Limit;
     use crate::testing::{Log, TestPacket, every_queue};
     use proptest::prelude::*;
+    use ranpace_units::Ecn;
 
     proptest! {
         /// Every packet has left, was dropped, or still waits, whatever the queue.
@@ -105,13 +131,14 @@ mod tests {
                 now += ranpace_units::Span::from_nanos(wait);
                 match step {
                     Some((size, flow)) => {
-                        let packet = TestPacket { ect: flow % 2 == 0, ..TestPacket::new(flow, size) };
+                        let packet = TestPacket { ecn: Ecn::from_bits(flow as u8), ..TestPacket::new(flow, size) };
                         offered = (offered.0 + packet.size(), offered.1 + 1);
                         queue.push(now, packet, &mut log);
                     }
                     None => if let Some(queued) = queue.pop(now, &mut log) {
                         prop_assert!(queued.enqueued <= now);
-                        prop_assert!(!queued.marked || queued.packet.ce && queued.packet.ect);
+                        prop_assert!(!queued.marked || queued.packet.ecn == Ecn::Ce);
+                        prop_assert_eq!(queued.packet.ecn.is_capable(), !queued.packet.flow.is_multiple_of(4));
                         left = (left.0 + queued.packet.size(), left.1 + 1);
                     }
                 }

@@ -1,6 +1,6 @@
 //! For tests: a packet, a recording observer, and a source that reacts to congestion.
 
-use ranpace_units::{Bytes, Rate, Span, Time};
+use ranpace_units::{Bytes, Ecn, Rate, Span, Time};
 
 use crate::{DropCause, Limit, Link, LinkConfig, Observer, Packet, QueueConfig, Service};
 
@@ -8,16 +8,15 @@ use crate::{DropCause, Limit, Link, LinkConfig, Observer, Packet, QueueConfig, S
 pub(crate) struct TestPacket {
     pub flow: u32,
     pub size: u64,
-    pub ect: bool,
-    pub ce: bool,
+    pub ecn: Ecn,
 }
 
 impl TestPacket {
     pub fn new(flow: u32, size: u64) -> Self {
-        Self { flow, size, ect: false, ce: false }
+        Self { flow, size, ecn: Ecn::NotEct }
     }
     pub fn ect(flow: u32, size: u64) -> Self {
-        Self { ect: true, ..Self::new(flow, size) }
+        Self { ecn: Ecn::Ect0, ..Self::new(flow, size) }
     }
 }
 
@@ -28,12 +27,13 @@ impl Packet for TestPacket {
     fn flow(&self) -> u32 {
         self.flow
     }
-    fn is_ect(&self) -> bool {
-        self.ect
+    fn ecn(&self) -> Ecn {
+        self.ecn
     }
-    fn mark_ce(&mut self) {
-        assert!(self.ect, "only capable packets may be marked");
-        self.ce = true;
+    fn set_ecn(&mut self, ecn: Ecn) {
+        assert!(self.ecn.is_capable() && ecn.is_capable(), "only capable packets may be marked");
+        assert!(self.ecn != Ecn::Ce || ecn == Ecn::Ce, "a mark is never taken back");
+        self.ecn = ecn;
     }
 }
 
@@ -72,11 +72,20 @@ pub(crate) fn every_queue(limit: Limit) -> Vec<QueueConfig> {
         let (target, interval) = (Span::from_millis(5), Span::from_millis(20));
         all.extend([
             QueueConfig::DropTail { limit, ecn: threshold },
-            QueueConfig::CoDel { limit, target, interval, ecn },
-            QueueConfig::FqCoDel { limit, target, interval, quantum: Bytes::new(300), flows: 3, ecn },
+            QueueConfig::CoDel { limit, target, interval, ecn, ce_threshold: ecn.then_some(target / 5) },
+            QueueConfig::FqCoDel {
+                limit,
+                target,
+                interval,
+                quantum: Bytes::new(300),
+                flows: 3,
+                ecn,
+                ce_threshold: ecn.then_some(target / 5),
+            },
             QueueConfig::Pie { limit, target, update: target, max_burst: interval, ecn },
         ]);
     }
+    all.extend([QueueConfig::dual_pi2(limit), QueueConfig::l4span(limit), QueueConfig::abc(limit)]);
     all
 }
 

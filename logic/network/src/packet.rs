@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use ranpace_tcp::{Kind, Segment};
-use ranpace_units::{Bytes, Time};
+use ranpace_units::{Bytes, Ecn, Time};
 
 /// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub struct PacketHandle {
 }
 
 const BACK: u64 = 1 << 32;
-const ECT: u64 = 1 << 33;
-const CE: u64 = 1 << 34;
+/// Position of the ECN code point.
+const ECN: u32 = 33;
 /// Position of the stream above the flags, for packets from outside; it distinguishes the streams of a flow.
 const STREAM: u32 = 35;
 /// Set in the connection of packets from outside; the bits below hold their stream.
@@ -53,14 +53,14 @@ impl PacketHandle {
 
     #[inline]
     fn new(slot: u32, packet: &Packet) -> Self {
-        let Segment { wire, ect, ce, .. } = packet.segment;
+        let Segment { wire, ecn, .. } = packet.segment;
         let flag = |set: bool, flag: u64| if set { flag } else { 0 };
         let back = packet.direction == Direction::Back;
         let outside = packet.connection & OUTSIDE != 0;
         let stream = if outside { u64::from(packet.connection & !OUTSIDE) << STREAM } else { 0 };
         Self {
             place: u64::from(slot) | u64::from(wire) << 32,
-            marks: u64::from(packet.flow) | flag(back, BACK) | flag(ect, ECT) | flag(ce, CE) | stream,
+            marks: u64::from(packet.flow) | flag(back, BACK) | u64::from(ecn.bits()) << ECN | stream,
         }
     }
 
@@ -82,10 +82,10 @@ impl PacketHandle {
         self.marks as u32
     }
 
-    /// Returns whether Congestion Experienced was set on the way.
+    /// Its ECN code point now.
     #[inline]
-    pub fn is_marked(self) -> bool {
-        self.marks & CE != 0
+    pub fn ecn(self) -> Ecn {
+        Ecn::from_bits((self.marks >> ECN) as u8)
     }
 
     /// Returns its direction.
@@ -107,12 +107,12 @@ impl ranpace_link::Packet for PacketHandle {
         flow ^ (self.marks >> STREAM << 3) as u32
     }
     #[inline]
-    fn is_ect(&self) -> bool {
-        self.marks & ECT != 0
+    fn ecn(&self) -> Ecn {
+        PacketHandle::ecn(*self)
     }
     #[inline]
-    fn mark_ce(&mut self) {
-        self.marks |= CE;
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.marks = self.marks & !(0b11 << ECN) | u64::from(ecn.bits()) << ECN;
     }
 }
 
@@ -184,8 +184,14 @@ impl PacketPool {
     #[inline]
     pub fn at(&mut self, handle: PacketHandle) -> &mut Packet {
         let packet = &mut self.packets[handle.slot()];
-        packet.segment.ce = handle.is_marked();
+        packet.segment.ecn = handle.ecn();
         packet
+    }
+
+    /// Returns whether Congestion Experienced was set since the packet was last looked up, which it is at each hop.
+    #[inline]
+    pub(crate) fn is_newly_marked(&self, handle: PacketHandle) -> bool {
+        handle.ecn() == Ecn::Ce && self.packets[handle.slot()].segment.ecn != Ecn::Ce
     }
 
     /// Prefetches the packet of a handle into the processor's cache.

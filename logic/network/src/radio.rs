@@ -135,8 +135,8 @@ impl Listener<PacketHandle> for RadioObserver<'_, '_, '_> {
     fn on_waited(&mut self, now: Time, user: u32, direction: Direction, packet: &PacketHandle, waited: Span) {
         if let Some(link) = self.link(user, direction) {
             use ranpace_link::Observer as _;
-            // Marks of a cell's queue are set on the packet, and not counted here, because RLC does not report them.
-            self.meters.at(link).on_departed(now, packet, waited, false);
+            let marked = self.meters.packets.is_newly_marked(*packet);
+            self.meters.at(link).on_departed(now, packet, waited, marked);
         }
     }
     fn on_heard(&mut self, _: Time, user: u32, grant: &Grant) {

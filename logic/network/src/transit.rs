@@ -13,7 +13,7 @@ use ranpace_radio::cell::CellSubscription;
 use ranpace_rnis::AssociateId;
 use ranpace_rnis::update::Update;
 use ranpace_scenario::{ChangeKind, Scenario};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::event_queue::Event;
 use crate::feed::{HintDelivery, Reader, Source};
@@ -35,10 +35,8 @@ pub struct PacketInfo {
     pub wire: u32,
     /// Bytes after its transport header.
     pub payload: u32,
-    /// ECN-capable (RFC 3168).
-    pub ect: bool,
-    /// Whether Congestion Experienced was already set.
-    pub marked: bool,
+    /// Its ECN code point as it enters.
+    pub ecn: Ecn,
 }
 
 /// A packet at the end of its path.
@@ -48,8 +46,8 @@ pub struct Arrived {
     pub flow: u32,
     /// When it arrived.
     pub due: Time,
-    /// Whether Congestion Experienced was set on the way.
-    pub marked: bool,
+    /// Its ECN code point as it leaves.
+    pub ecn: Ecn,
 }
 
 /// Outside hosts have no events.
@@ -193,7 +191,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
         // Nothing writes the other fields here, so they keep their initial values.
         let segment = &mut packet.segment;
         (segment.wire, segment.length) = (info.wire, info.payload);
-        (segment.ect, segment.ce) = (info.ect, info.marked);
+        segment.ecn = info.ecn;
         let Some(slot) = network.meters.packets.next_slot() else { return content };
         if self.contents.len() <= slot {
             self.contents.resize_with(slot + 1, C::default);
@@ -244,7 +242,7 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
     #[inline]
     fn leave(&mut self, due: Time, packet: PacketHandle) -> (Arrived, C) {
         let content = self.contents.get_mut(packet.slot()).map(core::mem::take).unwrap_or_default();
-        let arrived = Arrived { flow: packet.flow(), due, marked: packet.is_marked() };
+        let arrived = Arrived { flow: packet.flow(), due, ecn: packet.ecn() };
         self.network.meters.packets.release(packet);
         (arrived, content)
     }
@@ -365,7 +363,7 @@ mod tests {
     "#;
 
     fn info(wire: u32) -> PacketInfo {
-        PacketInfo { flow: 0, stream: 7, wire, payload: wire - 52, ect: false, marked: false }
+        PacketInfo { flow: 0, stream: 7, wire, payload: wire - 52, ecn: Ecn::NotEct }
     }
 
     #[test]

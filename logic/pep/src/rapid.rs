@@ -350,6 +350,16 @@ impl<O: Observer> Rapid<O> {
         }
     }
 
+    /// The proxy's TCP lets the server know of a window of at most `advertised` bytes, which may be less than [`Self::window`]: a kernel
+    /// opens a window only as data arrive. What a server could not send does not count as its slowness. Without this call, the server
+    /// knows at once of what is decided.
+    pub fn on_advertised(&mut self, now: Time, flow: FlowId, advertised: Bytes) {
+        let settings = self.settings;
+        if let Some(known) = self.flow_mut(flow) {
+            known.advertise(now, advertised, &settings);
+        }
+    }
+
     /// `backlog` bytes of the flow have been received from the server and not been sent to the user yet.
     #[inline]
     pub fn on_backlog(&mut self, now: Time, flow: FlowId, backlog: Bytes) {

@@ -31,10 +31,10 @@ use std::time::Instant;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use ranpace_cc::{
-    Allocation, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, ReceiverReport, State,
-    Window,
+    Allocation, CongestionControl, Context, EcnUse, Pacing, PathMemory, PepReport, RadioHint, ReceiverReport,
+    State, Window,
 };
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use self::events::{Core, Losses};
 pub use self::pep::PepView;
@@ -120,6 +120,24 @@ impl Control {
         let mut core = self.core();
         core.now = now;
         core.settle(smoothed)
+    }
+
+    /// The peer has counted this many marked packets so far, in a packet that noq is about to process.
+    pub(crate) fn on_marked(&self, marked: u64) {
+        let mut core = self.core();
+        // Counts of an acknowledgement that was overtaken are lower.
+        let more = marked.saturating_sub(core.marked);
+        core.marked += more;
+        core.untold_marks += more;
+    }
+
+    /// The code point of packets that noq sends ECN-capable.
+    pub(crate) fn codepoint(&self) -> Ecn {
+        match self.core().control.ecn() {
+            EcnUse::NotEct => Ecn::NotEct,
+            EcnUse::Classic => Ecn::Ect0,
+            EcnUse::Scalable | EcnUse::Abc => Ecn::Ect1,
+        }
     }
 
     /// Starts recording which packets are acknowledged.

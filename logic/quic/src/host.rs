@@ -13,7 +13,7 @@ use noq_proto::{
 };
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::cipher::{NoSecret, no_cipher};
 use crate::clock::{Clock, duration, span};
@@ -25,6 +25,15 @@ pub(crate) const CID: usize = 8;
 const FIRST_CID: usize = 20;
 /// Size of the buffer into which datagrams are copied; it is reused once all of its pieces have been read.
 const BUFFER: usize = 64 << 10;
+
+/// A code point as noq counts it. noq's sender expects ECT(0) to be counted, whichever of the two it was sent with.
+fn to_noq(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect0 | Ecn::Ect1 => Some(EcnCodepoint::Ect0),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
+    }
+}
 
 /// Generates connection IDs from a seed.
 struct Ids {
@@ -149,9 +158,9 @@ impl Host {
         connection.rtt(PathId::ZERO).map(span)
     }
 
-    /// Processes a datagram.
-    pub fn on_datagram(&mut self, now: Time, ce: bool, content: &[u8]) {
-        let ecn = self.ecn.then_some(if ce { EcnCodepoint::Ce } else { EcnCodepoint::Ect0 });
+    /// Processes a datagram, which arrived with this code point.
+    pub fn on_datagram(&mut self, now: Time, ecn: Ecn, content: &[u8]) {
+        let ecn = if self.ecn { to_noq(ecn) } else { None };
         if self.incoming.capacity() < content.len() {
             self.incoming.reserve(BUFFER);
         }
@@ -217,13 +226,13 @@ impl Host {
         self.lost.as_deref()
     }
 
-    /// Writes the next datagram to the empty buffer. Returns whether it is ECN-capable; `None` if there is none.
-    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<bool> {
+    /// Writes the next datagram to the empty buffer. Returns its ECN code point; `None` if there is none.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Ecn> {
         let (_, connection) = self.connection.as_mut()?;
         let sent: Option<Transmit> =
             connection.poll_transmit(self.clock.instant(now), NonZeroUsize::MIN, out);
         self.exchange();
-        sent.map(|sent| self.ecn && sent.ecn.is_some())
+        sent.map(|sent| if self.ecn && sent.ecn.is_some() { Ecn::Ect0 } else { Ecn::NotEct })
     }
 
     pub fn next_deadline(&self) -> Time {

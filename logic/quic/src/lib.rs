@@ -20,6 +20,7 @@ mod config;
 mod controls;
 mod handover;
 mod host;
+mod marks;
 mod receiver;
 pub mod reports;
 mod sample;

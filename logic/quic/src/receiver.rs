@@ -3,7 +3,7 @@
 use core::fmt;
 
 use noq_proto::{Dir, Side, StreamId};
-use ranpace_units::{Bytes, Time};
+use ranpace_units::{Bytes, Ecn, Time};
 
 use crate::clock::Clock;
 use crate::config::{Config, Opener};
@@ -67,9 +67,9 @@ impl Receiver {
     }
 
     /// Processes a datagram.
-    pub fn on_datagram(&mut self, now: Time, ce: bool, content: &[u8]) {
+    pub fn on_datagram(&mut self, now: Time, ecn: Ecn, content: &[u8]) {
         (self.quiet, self.timer_fired) = (false, false);
-        self.host.on_datagram(now, ce, content);
+        self.host.on_datagram(now, ecn, content);
         self.after();
     }
 
@@ -104,9 +104,9 @@ impl Receiver {
         let _ = chunks.finalize();
     }
 
-    /// Writes the next datagram to the buffer, which must be empty. Returns whether it is ECN-capable; `None` if there is
+    /// Writes the next datagram to the buffer, which must be empty. Returns its ECN code point; `None` if there is
     /// nothing to send now.
-    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<bool> {
+    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Ecn> {
         if self.quiet {
             return None;
         }

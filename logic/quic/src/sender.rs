@@ -5,13 +5,14 @@ use core::fmt;
 use bytes::Bytes as Content;
 use noq_proto::{Dir, Side, StreamId, WriteError};
 use ranpace_cc::{Allocation, CongestionControl, PepReport, RadioHint};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::adapter::{Control, PepView, Stats};
 use crate::clock::Clock;
 use crate::config::{Config, Opener};
 use crate::handover::Handover;
 use crate::host::{Host, HostEvent};
+use crate::marks;
 
 /// Length of the pattern, which is written at once into noq's buffer: a prime, so that a shift in the data shows.
 pub(crate) const BLOCK: usize = 65_521;
@@ -25,8 +26,8 @@ const READY: u64 = 3;
 /// A datagram to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// ECN-capable.
-    pub ect: bool,
+    /// The ECN code point with which it is sent.
+    pub ecn: Ecn,
     /// Whether it is a data packet: it elicits an acknowledgement, and the handshake is over.
     pub data: bool,
     /// If so, its number in the order of sending, counted from zero since the handshake.
@@ -132,9 +133,12 @@ impl Sender {
     }
 
     /// Processes a datagram. Returns its RTT sample, if there was one.
-    pub fn on_datagram(&mut self, now: Time, ce: bool, content: &[u8]) -> Option<Span> {
+    pub fn on_datagram(&mut self, now: Time, ecn: Ecn, content: &[u8]) -> Option<Span> {
         self.sent = false;
-        self.host.on_datagram(now, ce, content);
+        if let Some(marked) = marks::counted(content) {
+            self.control.on_marked(marked);
+        }
+        self.host.on_datagram(now, ecn, content);
         self.after(now)
     }
 
@@ -207,7 +211,7 @@ impl Sender {
         }
         self.fill();
         let before = self.control.stats().sent;
-        let ect = self.host.poll_transmit(now, out);
+        let ecn = self.host.poll_transmit(now, out);
         let after = self.control.stats().sent;
         let data = after > before;
         self.sent = data;
@@ -217,9 +221,13 @@ impl Sender {
         if self.timer_fired {
             // Packets that the pacer holds back are sent when its own timer fires.
             self.probes = self.host.probes();
-            self.timer_fired = ect.is_some();
+            self.timer_fired = ecn.is_some();
         }
-        Some(Departure { ect: ect?, data, number: data.then(|| after - 1) })
+        let ecn = match ecn? {
+            Ecn::NotEct => Ecn::NotEct,
+            _ => self.control.codepoint(),
+        };
+        Some(Departure { ecn, data, number: data.then(|| after - 1) })
     }
 
     /// When to call [`Self::on_deadline`].

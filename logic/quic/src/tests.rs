@@ -11,7 +11,7 @@ use ranpace_cc::{
     Ack, Algorithm, Congestion, CongestionControl, Context, LossResponse, Pacing, Packet, PacketOutcome,
     Sample, Sent, Signal, State, Window,
 };
-use ranpace_units::{Bytes, Rate, Span, Time};
+use ranpace_units::{Bytes, Ecn, Rate, Span, Time};
 
 use crate::{Clock, Config, Opener, Receiver, Sender};
 
@@ -54,7 +54,7 @@ const QUEUE: Span = Span::from_millis(100);
 /// A datagram in flight.
 struct Flying {
     forwards: bool,
-    ce: bool,
+    ecn: Ecn,
     content: Vec<u8>,
 }
 
@@ -95,7 +95,7 @@ impl World {
         Self::new(&Config::default(), algorithm.build(1), path)
     }
 
-    fn send(&mut self, forwards: bool, ect: bool, content: Vec<u8>) {
+    fn send(&mut self, forwards: bool, ecn: Ecn, content: Vec<u8>) {
         let count = &mut self.count[usize::from(forwards)];
         *count += 1;
         self.log.push((self.now, forwards, content.len()));
@@ -110,21 +110,22 @@ impl World {
             leaves = begins + self.path.rate.time_for(Bytes::new(content.len() as u64 + 28));
             self.busy_until = leaves;
         }
-        let ce = ect && self.path.mark_every > 0 && number.is_multiple_of(self.path.mark_every);
+        let marks = self.path.mark_every > 0 && number.is_multiple_of(self.path.mark_every);
+        let ecn = if ecn.is_capable() && marks { Ecn::Ce } else { ecn };
         let order = self.count[0] + self.count[1];
-        self.wire.insert((leaves + self.path.delay + extra, order), Flying { forwards, ce, content });
+        self.wire.insert((leaves + self.path.delay + extra, order), Flying { forwards, ecn, content });
     }
 
     fn pump(&mut self) {
         loop {
             let mut out = Vec::new();
             let Some(departure) = self.sender.poll_transmit(self.now, &mut out) else { break };
-            self.send(true, departure.ect, out);
+            self.send(true, departure.ecn, out);
         }
         loop {
             let mut out = Vec::new();
-            let Some(ect) = self.receiver.poll_transmit(self.now, &mut out) else { break };
-            self.send(false, ect, out);
+            let Some(ecn) = self.receiver.poll_transmit(self.now, &mut out) else { break };
+            self.send(false, ecn, out);
         }
     }
 
@@ -149,9 +150,9 @@ impl World {
             if arrival <= self.now {
                 let (_, flying) = self.wire.pop_first().unwrap();
                 if flying.forwards {
-                    self.receiver.on_datagram(self.now, flying.ce, &flying.content);
+                    self.receiver.on_datagram(self.now, flying.ecn, &flying.content);
                 } else {
-                    self.sender.on_datagram(self.now, flying.ce, &flying.content);
+                    self.sender.on_datagram(self.now, flying.ecn, &flying.content);
                 }
             } else {
                 self.sender.on_deadline(self.now);

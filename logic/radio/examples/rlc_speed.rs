@@ -22,10 +22,6 @@ impl Packet for Datagram {
     fn flow(&self) -> u32 {
         0
     }
-    fn is_ect(&self) -> bool {
-        true
-    }
-    fn mark_ce(&mut self) {}
 }
 
 #[derive(Default)]

@@ -207,7 +207,7 @@ fn read_transport(section: &mut Section<'_>) -> Option<Transport> {
     }
     // Read with every algorithm, so that algorithms can be exchanged; datagrams use only the MTU.
     let algorithm = cc.as_ref().map(read_algorithm);
-    let (config, ack_every) = tcp::read(section, algorithm.as_ref().and_then(|a| a.as_ref()?.ack_every()));
+    let (config, ack_every) = tcp::read(section, algorithm.as_ref().and_then(|a| a.as_ref()));
     let Some(algorithm) = algorithm else {
         if written != Some(None) {
             section.error(
@@ -360,7 +360,10 @@ fn too_large(network: &Network, path: &[Hop], packet: Bytes, bearer: usize) -> O
         let (QueueConfig::DropTail { limit, .. }
         | QueueConfig::CoDel { limit, .. }
         | QueueConfig::FqCoDel { limit, .. }
-        | QueueConfig::Pie { limit, .. }) = queue;
+        | QueueConfig::Pie { limit, .. }
+        | QueueConfig::DualPi2 { limit, .. }
+        | QueueConfig::L4Span { limit, .. }
+        | QueueConfig::Abc { limit, .. }) = queue;
         match limit {
             Limit::Bytes(limit) if *limit < packet => {
                 Some(format!("its packets of {packet} never fit into the {whose}, whose limit is {limit}"))

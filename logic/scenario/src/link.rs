@@ -5,7 +5,10 @@ mod keys;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ranpace_link::{Jitter, Limit, LinkConfig, Loss, QueueConfig, Reorder, Service, Trace, TraceService};
+use ranpace_link::{
+    Jitter, LightService, LightTrace, Limit, LinkConfig, Loss, QueueConfig, Reorder, Service, Trace,
+    TraceService,
+};
 use ranpace_units::{Bytes, Span};
 
 use self::keys::jitter::JitterKind;
@@ -24,6 +27,8 @@ pub(crate) const GROUPS: &[Group] = &[KEYS];
 const PACKETS: u32 = 1_000;
 /// Default limit of FQ-CoDel in packets (RFC 8290 section 5.2.3).
 const FQ_PACKETS: u32 = 10_240;
+/// DualPI2's default limit in packets (RFC 9332 leaves it open; Linux `sch_dualpi2`).
+const DUAL_PACKETS: u32 = 10_000;
 
 /// Finds the traces, files and controls that a scenario names and that are not part of it.
 pub trait TraceSource {
@@ -152,11 +157,15 @@ pub(crate) fn read<'t>(section: Section<'t>, number: usize, traces: &mut Traces<
 
 /// Reads the configuration of a link; missing values come from `base`.
 fn read_config(section: &mut Section<'_>, base: Option<&Configured>, traces: &mut Traces<'_>) -> Configured {
-    let (service, overhead) = read_service(section, base, traces);
+    let light = section.find(&LIGHT);
+    let light_timer = section.find(&LIGHT_TIMER);
+    let is_light = light.is_some() || base.is_some_and(|base| base.link.light.is_some());
+    let (service, overhead) = read_service(section, base, traces, is_light);
     let mut config = match base {
         Some(base) => LinkConfig { service, ..base.link.clone() },
         None => LinkConfig::new(service, QueueConfig::drop_tail(Limit::Packets(PACKETS)), DELAY.default.0),
     };
+    read_light((light, light_timer), &mut config, traces);
     section.set(&mut config.delay, &DELAY);
     if let Some(jitter) = section.find(&JITTER).and_then(|field| read_jitter(&field)) {
         config.jitter = jitter;
@@ -176,18 +185,62 @@ fn read_config(section: &mut Section<'_>, base: Option<&Configured>, traces: &mu
     Configured { link: config, overhead }
 }
 
+/// Reads `light` and `light_timer`; the sizes of opportunity and overhead are those of the link's trace.
+fn read_light(
+    (light, timer): (Option<Field<'_>>, Option<Field<'_>>),
+    config: &mut LinkConfig,
+    traces: &mut Traces<'_>,
+) {
+    let Service::Trace(heavy) = &config.service else {
+        for field in [&light, &timer].into_iter().flatten() {
+            field.error("applies only to a trace, which is then the recording under heavy load, but this link has none");
+        }
+        config.light = None;
+        return;
+    };
+    if let Some(field) = &light {
+        let text = traces.text(field);
+        let trace = text
+            .and_then(|text| LightTrace::parse(&text).map_err(|error| field.error(error.to_string())).ok());
+        config.light = trace.map(|trace| LightService {
+            trace: Arc::new(trace),
+            timer: Span::ZERO,
+            opportunity: heavy.opportunity,
+            overhead: heavy.overhead,
+        });
+    }
+    match (&mut config.light, timer) {
+        (Some(light), timer) => {
+            (light.opportunity, light.overhead) = (heavy.opportunity, heavy.overhead);
+            if let Some(timer) = timer.and_then(|field| LIGHT_TIMER.kind.read(&field)) {
+                light.timer = timer;
+            }
+        }
+        (None, Some(timer)) if light.is_none() => timer.error("applies only to a link with `light`"),
+        (None, _) => {}
+    }
+}
+
+/// Opportunity of CellReplay's recordings, whose packets have at most 1400 B with the header of its TUN device.
+const LIGHT_OPPORTUNITY: Bytes = Bytes::new(1_400);
+
 /// Reads `rate`, or `trace` with its keys; and the overhead of a link with a rate.
 fn read_service(
     section: &mut Section<'_>,
     base: Option<&Configured>,
     traces: &mut Traces<'_>,
+    is_light: bool,
 ) -> (Service, Bytes) {
     let (base_overhead, base) =
         (base.map_or(Bytes::ZERO, |base| base.overhead), base.map(|b| &b.link.service));
     let (rate, trace) = (section.find(&RATE), section.find(&TRACE));
     let played = if rate.is_some() || trace.is_some() || base.is_none() {
         let trace = trace.as_ref().filter(|_| rate.is_none());
-        trace.and_then(|trace| traces.load(trace)).map(TraceService::new)
+        let played = trace.and_then(|trace| traces.load(trace)).map(TraceService::new);
+        match played {
+            Some(played) if is_light => Some(TraceService { opportunity: LIGHT_OPPORTUNITY, ..played }),
+            other => other,
+        }
     } else if let Some(Service::Trace(played)) = base {
         Some(played.clone())
     } else {
@@ -308,17 +361,19 @@ pub(crate) fn read_queue_of(field: &Field<'_>, what: &str, limit: Option<Limit>)
         QueueConfig::DropTail { ecn, .. } => {
             *ecn = section.find(&queues::THRESHOLD).and_then(|field| read_threshold(&field));
         }
-        QueueConfig::CoDel { target, interval, ecn, .. } => {
+        QueueConfig::CoDel { target, interval, ecn, ce_threshold, .. } => {
             *target = section.get(&queues::CODEL_TARGET);
             *interval = section.get(&queues::INTERVAL);
             *ecn = section.get(&queues::ECN);
+            *ce_threshold = section.get(&queues::CE_THRESHOLD).flatten();
         }
-        QueueConfig::FqCoDel { target, interval, quantum, flows, ecn, .. } => {
+        QueueConfig::FqCoDel { target, interval, quantum, flows, ecn, ce_threshold, .. } => {
             *target = section.get(&queues::CODEL_TARGET);
             *interval = section.get(&queues::INTERVAL);
             *quantum = section.get(&queues::QUANTUM);
             *flows = section.get(&queues::FLOWS);
             *ecn = section.get(&queues::ECN);
+            *ce_threshold = section.get(&queues::CE_THRESHOLD).flatten();
         }
         QueueConfig::Pie { target, update, max_burst, ecn, .. } => {
             *target = section.get(&queues::PIE_TARGET);
@@ -326,18 +381,31 @@ pub(crate) fn read_queue_of(field: &Field<'_>, what: &str, limit: Option<Limit>)
             *max_burst = section.get(&queues::MAX_BURST);
             *ecn = section.get(&queues::ECN);
         }
+        QueueConfig::DualPi2 { target, update, step, .. } => {
+            *target = section.get(&queues::PIE_TARGET);
+            *update = section.get(&queues::DUAL_UPDATE);
+            *step = section.get(&queues::STEP);
+        }
+        QueueConfig::L4Span { target, .. } => *target = section.get(&queues::L4SPAN_TARGET),
+        QueueConfig::Abc { delay, form, .. } => {
+            *delay = section.get(&queues::ABC_DELAY);
+            *form = section.get(&queues::ABC_FORM);
+        }
     }
     section.finish();
     Some(queue)
 }
 
-/// A queue with its defaults; `kind` is one of the four.
+/// A queue with its defaults; `kind` is one of those listed.
 fn queue_of(kind: &str, limit: Option<Limit>) -> QueueConfig {
     let packets = limit.unwrap_or(Limit::Packets(PACKETS));
     match kind {
         "codel" => QueueConfig::codel(packets),
         "fq_codel" => QueueConfig::fq_codel(limit.unwrap_or(Limit::Packets(FQ_PACKETS))),
         "pie" => QueueConfig::pie(packets),
+        "dualpi2" => QueueConfig::dual_pi2(limit.unwrap_or(Limit::Packets(DUAL_PACKETS))),
+        "l4span" => QueueConfig::l4span(packets),
+        "abc" => QueueConfig::abc(packets),
         _ => QueueConfig::drop_tail(packets),
     }
 }

@@ -80,7 +80,7 @@ pub const WORKLOADS: [Kind; 7] = [
 ];
 
 /// The kinds of queue, in the order in which they are listed.
-pub const QUEUES: [Kind; 4] = [
+pub const QUEUES: [Kind; 7] = [
     Kind {
         name: "droptail",
         about: "FIFO queue; drops packets that arrive when it is full",
@@ -104,6 +104,24 @@ pub const QUEUES: [Kind; 4] = [
         about: "PIE (RFC 8033): drops at random, with a probability that grows with the delay",
         settings: queues::PIE,
         example: "{ kind = \"pie\", target = \"15ms\" }",
+    },
+    Kind {
+        name: "dualpi2",
+        about: "DualPI2 (RFC 9332): a queue for L4S packets, marked early, and one for the rest",
+        settings: queues::DUAL_PI2,
+        example: "{ kind = \"dualpi2\", step = \"1ms\" }",
+    },
+    Kind {
+        name: "l4span",
+        about: "L4Span's marks at a base station, as understood: by whether what waits can leave within a target",
+        settings: queues::L4SPAN,
+        example: "{ kind = \"l4span\", target = \"10ms\" }",
+    },
+    Kind {
+        name: "abc",
+        about: "ABC's router, as understood: tells `abc` flows to send more or less, by the link's capacity",
+        settings: queues::ABC,
+        example: "{ kind = \"abc\", delay = \"50ms\" }",
     },
 ];
 

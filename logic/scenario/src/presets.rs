@@ -18,6 +18,8 @@ pub struct DumbbellSpec<'a> {
     pub name: String,
     /// The bottleneck.
     pub access: Access,
+    /// Files of what was recorded under light load, in front of the traces down and up, if there are any.
+    pub light: [Option<String>; 2],
     /// Round-trip time without queues; half of it in each direction.
     pub rtt: Span,
     /// Limit of the bottleneck's queue.
@@ -73,11 +75,18 @@ pub enum QueueKind {
     FqCoDel,
     /// PIE (RFC 8033).
     Pie,
+    /// DualPI2 (RFC 9332).
+    DualPi2,
+    /// L4Span's marks.
+    L4Span,
+    /// ABC's router.
+    Abc,
 }
 
 impl QueueKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::DropTail, Self::CoDel, Self::FqCoDel, Self::Pie];
+    pub const ALL: [Self; 7] =
+        [Self::DropTail, Self::CoDel, Self::FqCoDel, Self::Pie, Self::DualPi2, Self::L4Span, Self::Abc];
 
     /// As written in a scenario.
     pub const fn as_str(self) -> &'static str {
@@ -86,6 +95,9 @@ impl QueueKind {
             Self::CoDel => "codel",
             Self::FqCoDel => "fq_codel",
             Self::Pie => "pie",
+            Self::DualPi2 => "dualpi2",
+            Self::L4Span => "l4span",
+            Self::Abc => "abc",
         }
     }
 }
@@ -98,7 +110,7 @@ impl fmt::Display for QueueKind {
 
 /// There is no such kind of queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected one of droptail, codel, fq_codel, pie, found {found:?}")]
+#[error("expected one of droptail, codel, fq_codel, pie, dualpi2, l4span, abc, found {found:?}")]
 pub struct QueueKindError {
     /// The text found.
     pub found: String,
@@ -122,6 +134,7 @@ impl<'a> DumbbellSpec<'a> {
         Self {
             name: "dumbbell".to_owned(),
             access,
+            light: [None, None],
             rtt,
             buffer: Limit::Bytes(Bytes::new(150_000)),
             queue: QueueKind::DropTail,
@@ -177,6 +190,9 @@ fn write_service(text: &mut String, spec: &DumbbellSpec<'_>, is_down: bool) -> f
     writeln!(text, "trace = {}", quoted(trace))?;
     if let Access::Trace { repeat, scale, .. } = &spec.access {
         writeln!(text, "repeat = {repeat}\nscale = {}", number(*scale))?;
+    }
+    if let Some(light) = &spec.light[usize::from(!is_down)] {
+        writeln!(text, "light = {}", quoted(light))?;
     }
     Ok(())
 }
@@ -256,6 +272,9 @@ mod tests {
             QueueConfig::CoDel { limit, .. } => (QueueKind::CoDel, *limit),
             QueueConfig::FqCoDel { limit, .. } => (QueueKind::FqCoDel, *limit),
             QueueConfig::Pie { limit, .. } => (QueueKind::Pie, *limit),
+            QueueConfig::DualPi2 { limit, .. } => (QueueKind::DualPi2, *limit),
+            QueueConfig::L4Span { limit, .. } => (QueueKind::L4Span, *limit),
+            QueueConfig::Abc { limit, .. } => (QueueKind::Abc, *limit),
         }
     }
 
@@ -321,6 +340,7 @@ mod tests {
             let (rtt, stagger) = (Span::from_nanos(rtt), Span::from_nanos(stagger));
             let (duration, warmup) = (Span::from_nanos(duration), Span::from_nanos(warmup));
             let spec = DumbbellSpec {
+                light: [None, None],
                 name: name.clone(), access: Access::Rate(rate), rtt, buffer, queue: kind, loss, reverse: None, flows,
                 stagger, cc: &cc, duration, warmup, seed,
             };

@@ -23,13 +23,14 @@ pub(crate) fn read(section: &mut Section<'_>) -> Option<Transport> {
             field.error("applies only to TCP, but this flow's transport is \"quic\"");
         }
     }
-    let mut config = read_config(section);
+    let (mut config, ecn) = read_config(section);
     let Some(field) = section.find(&flow::CC) else {
         section.error("missing key \"cc\" in [[flow]]");
         return None;
     };
     let algorithm = read_algorithm(&field)?;
     config.ack_every = config.ack_every.or_else(|| algorithm.ack_every());
+    config.ecn = ecn.unwrap_or_else(|| algorithm.ecn().counts_marks());
     if let Err(problem) = fits(&algorithm) {
         field.error(problem);
         return None;
@@ -51,7 +52,8 @@ fn fits(algorithm: &Algorithm) -> Result<(), String> {
     Ok(())
 }
 
-fn read_config(flow: &mut Section<'_>) -> Config {
+/// Reads the settings, and `ecn` if it is written; otherwise the algorithm's need applies.
+fn read_config(flow: &mut Section<'_>) -> (Config, Option<bool>) {
     let mut settings = Settings::open(flow, &flow::QUIC, &[KEYS]);
     let mut config = Config::default();
     settings.set(&mut config.mtu, &MTU);
@@ -61,10 +63,10 @@ fn read_config(flow: &mut Section<'_>) -> Config {
     config.max_stream_data = settings.get(&MAX_STREAM_DATA).unwrap_or(config.max_data);
     config.ack_every = settings.get(&ACK_EVERY);
     config.ack_delay = settings.get(&ACK_DELAY);
-    settings.set(&mut config.ecn, &ECN);
+    let ecn = settings.get(&ECN);
     settings.set(&mut config.pacing, &PACING);
     settings.set(&mut config.opener, &OPENER);
     settings.set(&mut config.certificates, &CERTIFICATES);
     settings.finish();
-    config
+    (config, ecn)
 }

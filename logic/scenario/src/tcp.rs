@@ -2,7 +2,8 @@
 
 mod keys;
 
-use ranpace_tcp::Config;
+use ranpace_cc::Algorithm;
+use ranpace_tcp::{Config, EcnFeedback};
 use ranpace_units::{Bytes, Span};
 
 use self::keys::*;
@@ -13,8 +14,9 @@ use crate::reader::{Field, Section};
 use crate::settings::Settings;
 
 /// Reads the settings of a flow, and `ack_every` if it is written; otherwise the algorithm's preference for the receiver applies,
-/// if it has one.
-pub(crate) fn read(section: &mut Section<'_>, wanted: Option<u32>) -> (Config, Option<u32>) {
+/// if it has one, as it does for `ecn`.
+pub(crate) fn read(section: &mut Section<'_>, algorithm: Option<&Algorithm>) -> (Config, Option<u32>) {
+    let wanted = algorithm.and_then(Algorithm::ack_every);
     let mut settings = Settings::open(section, &flow::TCP, &[KEYS]);
     let mtu = settings.get(&MTU).unwrap_or(Config::default().mtu);
     let mut config = match settings.get(&STACK) {
@@ -26,7 +28,14 @@ pub(crate) fn read(section: &mut Section<'_>, wanted: Option<u32>) -> (Config, O
     config.ack_every = ack_every.or(wanted).unwrap_or(config.ack_every);
     settings.set(&mut config.quick_acks, &QUICK_ACKS);
     settings.set(&mut config.timestamps, &TIMESTAMPS);
-    settings.set(&mut config.ecn, &ECN);
+    let counts_marks = algorithm.is_some_and(|algorithm| algorithm.ecn().counts_marks());
+    config.ecn = match settings.get(&ECN) {
+        Some(ecn) => ecn.unwrap_or(EcnFeedback::Accurate),
+        None if counts_marks => EcnFeedback::Accurate,
+        None => EcnFeedback::Off,
+    };
+    settings.set(&mut config.ace, &ACE);
+    settings.set(&mut config.ecn_option, &ECN_OPTION);
     settings.set(&mut config.slow_start_after_idle, &SLOW_START_AFTER_IDLE);
     settings.set(&mut config.gso, &GSO);
     settings.set(&mut config.pacing, &PACING);

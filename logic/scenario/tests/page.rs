@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ranpace_link::{QueueConfig, Service, Trace};
 use ranpace_scenario::{ChangeKind, Hop, Scenario, TraceSource, Transport, Workload, key_table, parse};
+use ranpace_tcp::EcnFeedback;
 use ranpace_units::{Rate, Span};
 
 const PAGE: &str = include_str!("../../../docs/scenarios.md");
@@ -92,7 +93,9 @@ fn replicates_start_one_after_another_and_share_settings() {
     let starts: Vec<u64> = scenario.flows.iter().map(|flow| flow.start.as_millis()).collect();
     assert_eq!(starts, [0, 2_000, 4_000, 5_000]);
     for flow in &scenario.flows[..3] {
-        assert!(matches!(&flow.transport, Transport::Tcp { config, .. } if config.ecn));
+        assert!(
+            matches!(&flow.transport, Transport::Tcp { config, .. } if config.ecn == EcnFeedback::Classic)
+        );
         assert_eq!(
             (flow.path.as_slice(), flow.back.as_slice()),
             ([Hop::Link(0)].as_slice(), [Hop::Link(1)].as_slice())
@@ -161,7 +164,7 @@ fn the_defaults_on_the_page_are_those_that_apply() {
         settings
             .extend(quoted(cells[1]).into_iter().zip(quoted(cells[3])).map(|(k, v)| format!("{k} = {v}")));
     }
-    assert_eq!(settings.len(), 25);
+    assert_eq!(settings.len(), 27);
     let flow = format!("cc = \"newreno\"\ntcp = {{ {} }}", settings.join(", "));
     let mut written = with("", &flow).flows;
     for flow in &mut written {
@@ -197,7 +200,7 @@ fn the_defaults_on_the_page_are_those_that_apply() {
     let queue = "queue = { kind = \"droptail\", limit = \"1000 packets\" }";
     assert_eq!(with(queue, "cc = \"newreno\"").links, with("", "cc = \"newreno\"").links);
 
-    for kind in ["droptail", "codel", "fq_codel", "pie"] {
+    for kind in ["droptail", "codel", "fq_codel", "pie", "dualpi2", "l4span", "abc"] {
         let row = PAGE.lines().find(|line| line.starts_with(&format!("| `\"{kind}\"` |"))).unwrap();
         let settings = quoted(row.split('|').nth(2).unwrap());
         let settings: Vec<&str> = settings.into_iter().filter(|setting| setting.contains(" = ")).collect();

@@ -72,7 +72,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "delay",
         "dealy",
-        "f.toml:8:1: unknown key \"dealy\" in [[link]]; expected one of name, from, to, rate, trace, repeat, scale, opportunity, overhead, delay, jitter, queue, loss, reorder, duplex, back; did you mean \"delay\"?",
+        "f.toml:8:1: unknown key \"dealy\" in [[link]]; expected one of name, from, to, rate, trace, light, light_timer, repeat, scale, opportunity, overhead, delay, jitter, queue, loss, reorder, duplex, back; did you mean \"delay\"?",
     ),
     (
         "\"20ms\"",
@@ -157,12 +157,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "duplex = true",
         "queue = { kind = \"fifo\" }",
-        "f.toml:9:18: kind: expected one of droptail, codel, fq_codel, pie, found \"fifo\"\nf.toml:14:6: to: no path for acknowledgements from \"phone\" to \"server\" with at most 64 links",
+        "f.toml:9:18: kind: expected one of droptail, codel, fq_codel, pie, dualpi2, l4span, abc, found \"fifo\"\nf.toml:14:6: to: no path for acknowledgements from \"phone\" to \"server\" with at most 64 links",
     ),
     (
         "duplex = true",
         "duplex = true\nqueue = { kind = \"codel\", limit = \"0B\", quantum = \"1B\" }",
-        "f.toml:10:35: limit: must be above zero: nothing would ever pass\nf.toml:10:41: unknown key \"quantum\" in queue of [[link]]; expected one of kind, limit, target, interval, ecn",
+        "f.toml:10:35: limit: must be above zero: nothing would ever pass\nf.toml:10:41: unknown key \"quantum\" in queue of [[link]]; expected one of kind, limit, target, interval, ecn, ce_threshold",
     ),
     (
         "duplex = true",
@@ -307,7 +307,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\nmtu = \"1000B\"\ntcp = { mtu = \"1000B\", inital_window = 3 }",
-        "f.toml:16:7: mtu: is given twice, here and in `tcp`\nf.toml:17:24: unknown key \"inital_window\" in tcp of [[flow]]; expected one of mtu, initial_window, timestamps, ecn, ack_every, ack_delay, quick_acks, min_rto, initial_rto, max_rto, receive_buffer, receive_buffer_max, send_buffer, slow_start_after_idle, gso, pacing, opener, stack, sack, inflate_own, rtt_sample, timestamp_granularity, rto, control_rtt, growth; did you mean \"initial_window\"?",
+        "f.toml:16:7: mtu: is given twice, here and in `tcp`\nf.toml:17:24: unknown key \"inital_window\" in tcp of [[flow]]; expected one of mtu, initial_window, timestamps, ecn, ace, ecn_option, ack_every, ack_delay, quick_acks, min_rto, initial_rto, max_rto, receive_buffer, receive_buffer_max, send_buffer, slow_start_after_idle, gso, pacing, opener, stack, sack, inflate_own, rtt_sample, timestamp_granularity, rto, control_rtt, growth; did you mean \"initial_window\"?",
     ),
     (
         "cc = \"newreno\"",

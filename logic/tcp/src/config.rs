@@ -2,6 +2,8 @@
 
 use ranpace_units::{Bytes, Span};
 
+use crate::ecn::{Ace, EcnFeedback};
+
 /// Settings of a TCP connection. [`Config::default`] is Linux 6.18 with its default sysctls, except for the send buffer,
 /// which is unlimited so that the network and not the host is the limit.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,8 +14,12 @@ pub struct Config {
     pub initial_window: u32,
     /// Timestamps option on every segment, 12 bytes (RFC 7323).
     pub timestamps: bool,
-    /// Whether ECN is negotiated and packets are ECN-capable (RFC 3168).
-    pub ecn: bool,
+    /// The most informative ECN feedback that is negotiated; packets are ECN-capable unless it is off.
+    pub ecn: EcnFeedback,
+    /// How the sender reads accurate feedback.
+    pub ace: Ace,
+    /// Whether accurate feedback is also carried by the option of RFC 9768 (12 bytes with its padding), where it fits.
+    pub ecn_option: bool,
     /// Segments after which the receiver acknowledges at once (2; 1 acknowledges every segment).
     pub ack_every: u32,
     /// Longest delay of an acknowledgement (Linux: 40 ms).
@@ -123,7 +129,9 @@ impl Default for Config {
             mtu: Bytes::new(1_500),
             initial_window: 10,
             timestamps: true,
-            ecn: false,
+            ecn: EcnFeedback::Off,
+            ace: Ace::Exact,
+            ecn_option: false,
             ack_every: 2,
             ack_delay: Span::from_millis(40),
             quick_acks: 16,
@@ -162,6 +170,11 @@ pub(crate) const SYN_OPTIONS: u64 = 20;
 pub(crate) const TIMESTAMPS: u64 = 12;
 
 impl Config {
+    /// The most informative ECN feedback of an endpoint with these settings. Without SACK it is RFC 3168's at most.
+    pub(crate) fn ecn_feedback(&self) -> EcnFeedback {
+        if self.sack { self.ecn } else { self.ecn.min(EcnFeedback::Classic) }
+    }
+
     /// The TCP of ns-3.26 (2016), as far as the stack and not the experiment determines it: no SACK, RTT samples from echoes
     /// in whole milliseconds, RFC 6298's timeout of 1 to 60 s (3 s for the SYN), an acknowledgement for two segments or
     /// 200 ms after the first, no decay after idle time; controls receive the smoothed RTT, and each acknowledgement grows

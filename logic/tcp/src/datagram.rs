@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use ranpace_cc::{
     Ack, Congestion, CongestionControl, Context, Pacing, Packet, PacketOutcome, RadioHint, RateSample,
-    Received, ReceiverHalf, Sample, Sent, Signal, State, Window,
+    Received, ReceiverHalf, Sample, Sending, Sent, Signal, State, Window,
 };
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::config::{Config, IP_HEADER, UDP_HEADER};
 use crate::pacer::Pacer;
@@ -32,7 +32,15 @@ struct InFlight {
     delivered_at: Time,
     first_sent_at: Time,
     in_flight: u64,
+    lost: u64,
     app_limited: bool,
+}
+
+impl InFlight {
+    /// The state when it was sent, and what was lost since, when the connection has lost `lost` packets.
+    fn sending(&self, lost: u64) -> Sending {
+        Sending { in_flight: self.in_flight + 1, lost_since: lost - self.lost, app_limited: self.app_limited }
+    }
 }
 
 /// Counters of a datagram sender.
@@ -225,6 +233,7 @@ impl DatagramSender {
             number: segment.ack,
             bytes,
             sent_at: packet.sent_at,
+            sending: packet.sending(self.lost),
             fate: PacketOutcome::Acked { rtt, one_way },
         };
         let cx = self.context(now);
@@ -245,6 +254,8 @@ impl DatagramSender {
             prior_delivered: packet.delivered,
             app_limited: packet.app_limited,
             lost,
+            lost_since_send: self.lost - packet.lost,
+            in_flight_at_send: packet.in_flight + 1,
             delayed: false,
         };
         self.delivered_at = now;
@@ -256,6 +267,8 @@ impl DatagramSender {
             rate,
             prior_in_flight,
             ecn_echo: segment.ecn_echo,
+            marked: 0,
+            braked: 0,
         };
         let cx = self.context(now);
         self.control.on_ack(&cx, &mut self.window, &ack);
@@ -285,13 +298,15 @@ impl DatagramSender {
             return 0;
         }
         self.in_flight -= count;
+        let before = self.lost;
         self.lost += count;
         self.stats.lost += count;
         let cx = self.context(now);
         let (mut largest, mut newest) = (0, Time::ZERO);
-        for &(number, packet) in lost {
+        for (place, &(number, packet)) in (1..).zip(lost) {
             let bytes = Bytes::new(u64::from(packet.bytes));
-            let event = Packet { number, bytes, sent_at: packet.sent_at, fate: PacketOutcome::Lost };
+            let sending = packet.sending(before + place);
+            let event = Packet { number, bytes, sent_at: packet.sent_at, sending, fate: PacketOutcome::Lost };
             self.control.on_packet(&cx, &mut self.window, &event);
             (largest, newest) = (packet.bytes.max(largest), newest.max(packet.sent_at));
         }
@@ -389,6 +404,7 @@ impl DatagramSender {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             in_flight: self.in_flight,
+            lost: self.lost,
             app_limited: self.app_limited_until > 0,
         });
         self.sent_bytes += length;
@@ -474,7 +490,7 @@ impl DatagramReceiver {
                 rtt: None,
             });
         }
-        self.pending.push_back((segment.number, segment.timestamp, segment.ce));
+        self.pending.push_back((segment.number, segment.timestamp, segment.ecn == Ecn::Ce));
     }
 
     /// When to call [`Self::on_deadline`] next; [`Time::MAX`] for never.

@@ -10,6 +10,7 @@
 
 mod config;
 mod datagram;
+mod ecn;
 mod pacer;
 pub mod prefetch;
 mod prr;
@@ -25,10 +26,13 @@ mod testing;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_ecn;
+#[cfg(test)]
 mod tests_ignored;
 
 pub use config::{Config, ControlRtt, Growth, Opener, RtoRule, RttSample};
 pub use datagram::{DatagramReceiver, DatagramSender, DatagramStats};
+pub use ecn::{AccurateEcho, Ace, EcnCounts, EcnFeedback};
 pub use pacer::Pacer;
 pub use receiver::Receiver;
 pub use rtt::Rtt;

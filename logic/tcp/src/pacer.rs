@@ -23,6 +23,8 @@ pub struct Pacer {
     burst: u32,
     /// Segments of the current piece, if pieces are used ([`crate::Config::gso`]).
     pub(crate) piece: u32,
+    /// Longest burst, as time at the rate; `None` for Linux's rule.
+    longest: Option<Span>,
     /// The lateness of the burst's beginning, as far as not yet compensated.
     credit: Span,
     /// Values derived from a full segment's wire length and the rate, computed once per change.
@@ -45,6 +47,12 @@ impl Pacer {
         matches!(pacing, Pacing::Unlimited) || self.burst > 0 || now >= self.next
     }
 
+    /// Sets the longest burst, as time at the pacing rate; `None` for Linux's rule.
+    pub(crate) fn set_burst(&mut self, longest: Option<Span>) {
+        self.longest = longest;
+        self.plan = Plan::default();
+    }
+
     /// When the next segment may be sent.
     pub(crate) fn next(&self) -> Time {
         self.next
@@ -65,7 +73,7 @@ impl Pacer {
             return;
         };
         if (self.plan.full, self.plan.rate) != (full, rate) {
-            self.plan = Plan::new(full, rate);
+            self.plan = Plan::new(full, rate, self.longest);
         }
         if self.burst == 0 {
             self.burst = self.plan.burst;
@@ -92,15 +100,18 @@ impl Pacer {
 
     /// Segments of a burst at a rate.
     pub fn burst(rate: Rate, full: u64) -> u32 {
-        Plan::new(full, rate).burst
+        Plan::new(full, rate, None).burst
     }
 }
 
 impl Plan {
-    fn new(full: u64, rate: Rate) -> Self {
-        let least = if rate < SLOW { 1 } else { 2 };
-        // rate >> 10 in bytes a second is Linux's "about a millisecond".
-        let bytes = (rate.bits_per_s() / 8 / 1_024).min(BURST_MAX);
+    fn new(full: u64, rate: Rate, longest: Option<Span>) -> Self {
+        let (least, bytes) = match longest {
+            Some(longest) => (1, rate.bytes_in(longest).get()),
+            // rate >> 10 in bytes a second is Linux's "about a millisecond".
+            None => (if rate < SLOW { 1 } else { 2 }, rate.bits_per_s() / 8 / 1_024),
+        };
+        let bytes = bytes.min(BURST_MAX);
         let burst = u32::try_from(bytes / full.max(1)).unwrap_or(u32::MAX).max(least);
         Self { full, rate, burst, time: rate.time_for(Bytes::new(full)).min(LONGEST) }
     }
@@ -125,6 +136,10 @@ mod tests {
         assert_eq!(Pacer::burst(Rate::from_mbit_per_s(10), 1_500), 2);
         assert_eq!(Pacer::burst(Rate::from_mbit_per_s(100), 1_500), 8);
         assert_eq!(Pacer::burst(Rate::from_mbit_per_s(10_000), 1_500), 43);
+        // Prague's 250 us: one segment up to 95 Mbit/s.
+        let shorter =
+            |mbit| Plan::new(1_500, Rate::from_mbit_per_s(mbit), Some(Span::from_micros(250))).burst;
+        assert_eq!([10, 95, 96, 1_000].map(shorter), [1, 1, 2, 20]);
     }
 
     #[test]

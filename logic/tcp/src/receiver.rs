@@ -5,9 +5,10 @@
 //! receive-window autotuning (`tcp_rcv_space_adjust`). The application reads at once.
 
 use ranpace_cc::{RadioHint, Received, ReceiverHalf, ReceiverReport};
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::config::{Config, LINEAR_SYNS, Opener, SYN_OPTIONS, TIMESTAMPS};
+use crate::ecn::{EcnArrivals, EcnFeedback, OPTION};
 use crate::ranges::Ranges;
 use crate::segment::{Kind, SackBlock, Segment};
 
@@ -34,7 +35,10 @@ pub struct Receiver {
     /// Number of further acknowledgements that are not delayed.
     quick: u32,
     data_at: Time,
+    /// The ECN feedback agreed on, the classic echo, and what accurate feedback counts.
+    ecn: EcnFeedback,
     ecn_echo: bool,
+    ecn_arrivals: EcnArrivals,
     /// The window offered, its bounds, and the last right edge announced.
     window: u64,
     window_max: u64,
@@ -75,7 +79,9 @@ impl Receiver {
             ack_at: None,
             quick: quick_acks(config, window),
             data_at: Time::MAX,
+            ecn: EcnFeedback::Off,
             ecn_echo: false,
+            ecn_arrivals: EcnArrivals::default(),
             window,
             window_max: config.receive_buffer_max.get(),
             clamp: u64::MAX,
@@ -167,12 +173,14 @@ impl Receiver {
         match segment.kind {
             Kind::Syn => {
                 self.pending = Some(Kind::SynAck);
+                self.ecn = segment.ecn_feedback().min(self.config.ecn_feedback());
                 self.echo = segment.timestamp;
                 self.begin_half(now);
             }
             Kind::SynAck => {
                 // Establishes the connection, or repeats a lost segment: the ACK with the request answers it either way.
                 self.echo = segment.timestamp;
+                self.ecn = segment.ecn_feedback().min(self.config.ecn_feedback());
                 self.establish(now);
                 self.pending = Some(Kind::Ack);
                 if let Some((_, repeats)) = self.open_at.take() {
@@ -228,14 +236,22 @@ impl Receiver {
                 rtt: (!self.rtt.is_zero()).then_some(self.rtt),
             });
         }
-        // The sender's window may be very small now (Linux `tcp_ecn_accept_cwr`, `tcp_ecn_check_ce`).
-        if segment.cwr {
-            self.ecn_echo = false;
-            self.ack_now = true;
-        }
-        if segment.ce && self.config.ecn && !self.ecn_echo {
-            self.ecn_echo = true;
-            self.hurry(2);
+        match self.ecn {
+            EcnFeedback::Off => {}
+            // The sender's window may be very small now (Linux `tcp_ecn_accept_cwr`, `tcp_ecn_check_ce`).
+            EcnFeedback::Classic => {
+                if segment.cwr {
+                    self.ecn_echo = false;
+                    self.ack_now = true;
+                }
+                if segment.ecn == Ecn::Ce && !self.ecn_echo {
+                    self.ecn_echo = true;
+                    self.hurry(2);
+                }
+            }
+            EcnFeedback::Accurate => {
+                self.ack_now |= self.ecn_arrivals.on_data(segment.ecn, segment.length);
+            }
         }
         self.measure_rtt(now, segment);
         let (from, to) = (segment.seq, segment.seq + u64::from(segment.length));
@@ -387,6 +403,11 @@ impl Receiver {
             {
                 out.report = half.report(now).filter(|report| report.option_length() <= free);
             }
+            match kind {
+                Kind::Syn => out.offer_ecn(self.config.ecn_feedback()),
+                Kind::SynAck => out.accept_ecn(self.ecn),
+                _ => {}
+            }
             out.measure(self.config.timestamps);
             if kind == Kind::Ack && self.config.opener == Opener::Receiver {
                 out.wire += REQUEST;
@@ -401,6 +422,7 @@ impl Receiver {
         ack.ack = self.next;
         ack.echo = self.echo;
         ack.ecn_echo = self.ecn_echo;
+        ack.accurate = (self.ecn == EcnFeedback::Accurate).then(|| self.ecn_arrivals.echo());
         ack.window = self.offer();
         let mut room = if self.config.timestamps { 3 } else { 4 };
         let free = self.free_options();
@@ -430,6 +452,13 @@ impl Receiver {
                     room -= 1;
                 }
             }
+        }
+        // Selective acknowledgements come first (RFC 9768, 3.2.3.3).
+        if self.config.ecn_option
+            && let Some(accurate) = &mut ack.accurate
+            && 8 * room as u64 >= OPTION
+        {
+            accurate.option = Some(self.ecn_arrivals.option());
         }
         self.last_acked = self.next;
         self.quick = self.quick.saturating_sub(1);

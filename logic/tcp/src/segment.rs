@@ -1,9 +1,10 @@
 //! A packet between two endpoints: the fields of TCP's header and options, without payload.
 
 use ranpace_cc::ReceiverReport;
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::config::{IP_HEADER, SYN_OPTIONS, TCP_HEADER, TIMESTAMPS, UDP_HEADER};
+use crate::ecn::{AccurateEcho, EcnFeedback, OPTION};
 
 /// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -60,14 +61,14 @@ impl SackBlocks {
 pub struct Segment {
     /// Its kind.
     pub kind: Kind,
-    /// ECN-capable (RFC 3168).
-    pub ect: bool,
-    /// Congestion was experienced.
-    pub ce: bool,
-    /// Echo of a mark (ECE).
+    /// The ECN code point in its IP header.
+    pub ecn: Ecn,
+    /// Echo of a mark (ECE), with classic feedback; on the handshake's segments, ECN is offered or accepted.
     pub ecn_echo: bool,
-    /// The sender has reduced its window (CWR).
+    /// The sender has reduced its window (CWR), with classic feedback; set on a SYN that offers ECN.
     pub cwr: bool,
+    /// Accurate feedback (the ACE field, and perhaps the option); on the handshake's segments, it is offered or accepted.
+    pub accurate: Option<AccurateEcho>,
     /// Retransmitted.
     pub retransmission: bool,
     /// The last of a piece of several segments, or of an application's write (PSH); only set if the flow has `gso`.
@@ -116,10 +117,10 @@ impl Segment {
             time_to_next_us: 0,
             wire: 0,
             kind,
-            ect: false,
-            ce: false,
+            ecn: Ecn::NotEct,
             ecn_echo: false,
             cwr: false,
+            accurate: None,
             retransmission: false,
             push: false,
         }
@@ -141,6 +142,9 @@ impl Segment {
                 if let Some(report) = &self.report {
                     options += report.option_length() as u64;
                 }
+                if self.accurate.is_some_and(|accurate| accurate.option.is_some()) {
+                    options += OPTION;
+                }
                 TCP_HEADER + options
             }
             // Number and timestamp of a datagram; number, echo and the report of feedback.
@@ -150,6 +154,31 @@ impl Segment {
             }
         };
         self.wire = (IP_HEADER + header) as u32 + self.length;
+    }
+
+    /// Offers this feedback on a SYN (RFC 3168, 6.1.1: both flags; RFC 9768, 3.1.1: all three).
+    pub(crate) fn offer_ecn(&mut self, feedback: EcnFeedback) {
+        (self.ecn_echo, self.cwr) = (feedback != EcnFeedback::Off, feedback != EcnFeedback::Off);
+        self.accept_accurate(feedback);
+    }
+
+    /// Accepts this feedback on a SYN-ACK.
+    pub(crate) fn accept_ecn(&mut self, feedback: EcnFeedback) {
+        self.ecn_echo = feedback == EcnFeedback::Classic;
+        self.accept_accurate(feedback);
+    }
+
+    fn accept_accurate(&mut self, feedback: EcnFeedback) {
+        self.accurate = (feedback == EcnFeedback::Accurate).then(AccurateEcho::default);
+    }
+
+    /// The feedback that a segment of the handshake offers or accepts.
+    pub(crate) fn ecn_feedback(&self) -> EcnFeedback {
+        match (&self.accurate, self.ecn_echo) {
+            (Some(_), _) => EcnFeedback::Accurate,
+            (None, true) => EcnFeedback::Classic,
+            (None, false) => EcnFeedback::Off,
+        }
     }
 
     /// Bytes on the wire.

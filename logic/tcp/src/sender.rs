@@ -15,10 +15,10 @@ mod timers;
 mod transmit;
 
 use ranpace_cc::{
-    Ack, Allocation, CongestionControl, Context, Pacing, PathMemory, PepReport, RadioHint, RateSample,
-    Sample, State, Window,
+    Ack, Allocation, CongestionControl, Context, EcnUse, Pacing, PathMemory, PepReport, RadioHint,
+    RateSample, Sample, State, Window,
 };
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use self::newreno::Duplicates;
 use self::pep::PepState;
@@ -28,6 +28,7 @@ use self::sampling::Progress;
 use self::timers::TailProbe;
 use self::timers::TimerKind;
 use crate::config::{Config, ControlRtt, Growth, Opener, RttSample};
+use crate::ecn::{EcnEchoes, EcnFeedback, Marks};
 use crate::pacer::{self, Pacer};
 use crate::prr::Prr;
 use crate::rack::Rack;
@@ -67,6 +68,8 @@ pub struct SenderStats {
     pub acks: u64,
     /// ECN echoes that began a reduction.
     pub ecn_reductions: u64,
+    /// Marked segments that accurate feedback has reported.
+    pub marked: u64,
 }
 
 /// The sending half of a connection. See the module documentation.
@@ -136,6 +139,13 @@ pub struct Sender {
     urgent: bool,
     /// New data have been sent since the sender last ran dry.
     fresh: bool,
+    /// The ECN feedback agreed on, the code point of new segments, and whether the control counts marks itself.
+    ecn: EcnFeedback,
+    codepoint: Ecn,
+    counts_marks: bool,
+    ecn_echoes: EcnEchoes,
+    /// Marks that the control has not been told yet.
+    untold: Marks,
     /// CWR must be set on the next new segment.
     cwr: bool,
     /// A segment without payload waiting to be sent.
@@ -206,6 +216,11 @@ impl Sender {
             usage_end: 0,
             used: 0,
             used_at: Time::ZERO,
+            ecn: EcnFeedback::Off,
+            codepoint: Ecn::NotEct,
+            counts_marks: false,
+            ecn_echoes: EcnEchoes::default(),
+            untold: Marks::default(),
             cwr: false,
             pending: None,
             probe_window: false,
@@ -421,11 +436,13 @@ impl Sender {
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Span> {
         match (self.phase, segment.kind) {
             (Phase::SynSent { at }, Kind::SynAck) => {
+                self.ecn = segment.ecn_feedback().min(self.config.ecn_feedback());
                 self.establish(now, at, segment);
                 None
             }
             (Phase::Closed | Phase::Answered { .. }, Kind::Syn) => {
                 self.phase = Phase::Answered { at: now };
+                self.ecn = segment.ecn_feedback().min(self.config.ecn_feedback());
                 self.last_timestamp = segment.timestamp;
                 self.pending = Some(Kind::SynAck);
                 self.arm(TimerKind::Retransmission, now + self.config.initial_rto);
@@ -476,12 +493,50 @@ impl Sender {
         (self.delivered_at, self.first_sent_at) = (now, now);
         let cx = self.context(now);
         self.control.on_start(&cx, &mut self.window);
+        if self.control.ecn().counts_marks() && self.ecn != EcnFeedback::Accurate {
+            self.control.on_coarse_ecn(&cx, &mut self.window);
+        }
+        self.use_ecn();
+        self.pacer.set_burst(self.control.burst());
         if let Some(report) = &segment.report {
             self.control.on_report(&cx, &mut self.window, report);
         }
         // Data acknowledge the handshake or carry the request; an ACK does so if there are none yet.
         if self.written == self.next {
             self.pending = Some(Kind::Ack);
+        }
+    }
+
+    /// Sets the code point of new segments as the control and the handshake want it.
+    fn use_ecn(&mut self) {
+        let wanted = self.control.ecn();
+        self.counts_marks = wanted.counts_marks() && self.ecn == EcnFeedback::Accurate;
+        self.codepoint = match (self.ecn, wanted) {
+            (EcnFeedback::Off, _) | (_, EcnUse::NotEct) => Ecn::NotEct,
+            (EcnFeedback::Accurate, EcnUse::Scalable | EcnUse::Abc) => Ecn::Ect1,
+            (_, EcnUse::Classic) => Ecn::Ect0,
+            // A control that did not fall back although it was told to.
+            (EcnFeedback::Classic, EcnUse::Scalable | EcnUse::Abc) => Ecn::NotEct,
+        };
+    }
+
+    /// Reads the accurate feedback of an acknowledgement.
+    fn read_accurate(&mut self, now: Time, segment: &Segment, progress: &mut Progress) {
+        let Some(echo) = &segment.accurate else { return };
+        let Marks { marked, braked } =
+            self.ecn_echoes.read(echo, self.config.ace, progress.delivered, self.mss);
+        self.stats.marked += marked;
+        self.untold.marked += marked;
+        self.untold.braked += braked;
+        progress.marked = marked > 0 && !self.counts_marks;
+        if self.codepoint.is_capable()
+            && self.ecn_echoes.is_bleached(self.config.ace, echo.option.is_some(), progress.delivered)
+        {
+            if self.counts_marks {
+                let cx = self.context(now);
+                self.control.on_coarse_ecn(&cx, &mut self.window);
+            }
+            (self.codepoint, self.counts_marks) = (Ecn::NotEct, false);
         }
     }
 
@@ -513,6 +568,11 @@ impl Sender {
         }
         self.take_sacked(now, segment, &mut progress);
         self.take_acked(now, segment, &mut progress);
+        match self.ecn {
+            EcnFeedback::Off => {}
+            EcnFeedback::Classic => progress.marked = segment.ecn_echo,
+            EcnFeedback::Accurate => self.read_accurate(now, segment, &mut progress),
+        }
         let of_probe = self.on_duplicate(segment);
         // The application limit ends when the data then in flight are delivered.
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
@@ -528,7 +588,7 @@ impl Sender {
         }
         self.check_probe(now, segment, &progress, of_probe);
         let found = self.react(now, segment, &progress);
-        self.control_window(now, segment, &progress, rate, rtt, found.lost);
+        self.control_window(now, &progress, rate, rtt, found.lost);
         // The timer restarts on progress, and on selective acknowledgements of segments sent before the first one.
         let older = progress.first_sacked.zip(self.board.first());
         if !found.waiting
@@ -557,7 +617,6 @@ impl Sender {
     fn control_window(
         &mut self,
         now: Time,
-        segment: &Segment,
         progress: &Progress,
         mut rate: RateSample,
         rtt: Option<Span>,
@@ -581,6 +640,8 @@ impl Sender {
             return;
         }
         rate.lost = lost;
+        rate.lost_since_send += lost;
+        let untold = core::mem::take(&mut self.untold);
         let delivered = if progress.acked > 0 || self.ignored { progress.delivered } else { 0 };
         let ack = Ack {
             // Growth counts delivered segments, on acknowledgements that advance: segments that were selectively acknowledged
@@ -592,7 +653,9 @@ impl Sender {
             rtt: self.told_rtt(rtt),
             rate,
             prior_in_flight: progress.prior_in_flight,
-            ecn_echo: segment.ecn_echo,
+            ecn_echo: progress.marked,
+            marked: untold.marked,
+            braked: untold.braked,
         };
         let cx = self.context(now);
         self.control.on_ack(&cx, &mut self.window, &ack);

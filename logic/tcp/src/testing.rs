@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use ranpace_cc::*;
-use ranpace_units::{Bytes, Span, Time};
+use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::{Config, Kind, Receiver, Segment, Sender};
 
@@ -19,6 +19,8 @@ pub(crate) enum PipeAction {
     Late(Span),
     /// Marked by the network.
     Mark,
+    /// Its ECN code point is erased.
+    Bleach,
 }
 
 /// Direction.
@@ -36,7 +38,7 @@ pub(crate) struct Pipe {
     pub sender: Sender,
     pub receiver: Receiver,
     pub now: Time,
-    delay: Span,
+    pub delay: Span,
     script: Script,
     passed: [u64; 2],
     on_the_way: BTreeMap<(Time, u64), (Way, Segment)>,
@@ -54,9 +56,19 @@ pub(crate) const DELAY: Span = Span::from_millis(50);
 
 impl Pipe {
     pub fn new(config: &Config, control: Box<dyn CongestionControl>, script: Script) -> Self {
+        Self::between(config, config, control, script)
+    }
+
+    /// Endpoints with different settings.
+    pub fn between(
+        sender: &Config,
+        receiver: &Config,
+        control: Box<dyn CongestionControl>,
+        script: Script,
+    ) -> Self {
         let mut pipe = Self {
-            sender: Sender::new(config, control),
-            receiver: Receiver::new(config, None),
+            sender: Sender::new(sender, control),
+            receiver: Receiver::new(receiver, None),
             now: Time::ZERO,
             delay: DELAY,
             script,
@@ -91,7 +103,8 @@ impl Pipe {
         match deed {
             PipeAction::Drop => return,
             PipeAction::Late(by) => at += by,
-            PipeAction::Mark if segment.ect => segment.ce = true,
+            PipeAction::Mark if segment.ecn.is_capable() => segment.ecn = Ecn::Ce,
+            PipeAction::Bleach => segment.ecn = Ecn::NotEct,
             _ => {}
         }
         for _ in 0..if deed == PipeAction::Twice { 2 } else { 1 } {

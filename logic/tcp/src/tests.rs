@@ -7,7 +7,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 
 use crate::config::Opener;
 use crate::testing::*;
-use crate::{Config, Kind, Receiver, Segment};
+use crate::{Config, EcnFeedback, Kind, Receiver, Segment};
 
 const RTT: Span = Span::from_millis(100);
 
@@ -518,7 +518,7 @@ fn an_application_that_pauses_is_marked_and_its_window_decays() {
 
 #[test]
 fn marks_reduce_once_a_round_and_are_echoed_until_cwr() {
-    let config = Config { ecn: true, ..Config::default() };
+    let config = Config { ecn: EcnFeedback::Classic, ..Config::default() };
     let (control, calls) = Scripted::new(halve);
     let mut pipe = Pipe::new(
         &config,
@@ -540,11 +540,11 @@ fn marks_reduce_once_a_round_and_are_echoed_until_cwr() {
 
 #[test]
 fn retransmissions_are_not_ecn_capable() {
-    let config = Config { ecn: true, ..Config::default() };
+    let config = Config { ecn: EcnFeedback::Classic, ..Config::default() };
     let mut pipe = Pipe::named(&config, "cubic", lose(&[12, 30]));
     pipe.sender.write(segments(100));
     pipe.finish(Span::from_secs(10));
-    assert!(pipe.sent.iter().all(|(_, segment)| segment.ect != segment.retransmission));
+    assert!(pipe.sent.iter().all(|(_, segment)| segment.ecn.is_capable() != segment.retransmission));
     assert!(pipe.sent.iter().any(|(_, segment)| segment.cwr), "a loss is answered with CWR too");
 }
 
@@ -800,7 +800,8 @@ fn multi_domain_control_without_a_pep_is_cubic_segment_by_segment() {
     // CUBIC's.
     for (pacing, ecn) in [(false, false), (true, false), (false, true)] {
         let sent = ["mdcc", "cubic"].map(|name| {
-            let config = Config { pacing, ecn, ..Config::default() };
+            let feedback = if ecn { EcnFeedback::Classic } else { EcnFeedback::Off };
+            let config = Config { pacing, ecn: feedback, ..Config::default() };
             let mut random = 1_u64;
             let script = move |way: Way, place: u64, _: &Segment| {
                 random =
@@ -844,7 +845,7 @@ proptest! {
         bytes in 1..400_000_u64,
         name in prop_oneof![Just("newreno"), Just("cubic"), Just("bbr1"), Just("c2tcp"), Just("")],
         timestamps in any::<bool>(),
-        ecn in any::<bool>(),
+        ecn in prop::sample::select(vec![EcnFeedback::Off, EcnFeedback::Classic, EcnFeedback::Accurate]),
         pacing in any::<bool>(),
         fetch in any::<bool>(),
         small in any::<bool>(),

@@ -7,7 +7,7 @@ use ranpace_cc::*;
 use ranpace_units::Span;
 
 use crate::testing::*;
-use crate::{Config, Kind, Segment};
+use crate::{Config, EcnFeedback, Kind, Segment};
 
 fn ms(ms: u64) -> Span {
     Span::from_millis(ms)
@@ -142,7 +142,7 @@ fn a_timeout_that_was_a_mistake_gives_the_window_back() {
 
 #[test]
 fn a_mark_during_an_ignored_episode_is_told_and_acted_on() {
-    let config = Config { ecn: true, ..Config::default() };
+    let config = Config { ecn: EcnFeedback::Classic, ..Config::default() };
     let (control, calls) = Scripted::new(first_timeout_ignored);
     let mut seen = BTreeSet::new();
     let mss = config.mss().get();

@@ -5,7 +5,7 @@
 //! the payload, is sent once all of that has been sent, and retransmitted by its own timer.
 
 use ranpace_cc::CongestionControl;
-use ranpace_tcp::{Config, Kind, Opener, Receiver, SackBlock, Segment, Sender};
+use ranpace_tcp::{Config, EcnFeedback, Kind, Opener, Receiver, SackBlock, Segment, Sender};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::buffer::StreamBuffer;
@@ -141,7 +141,7 @@ impl TcpEnd {
             mtu,
             timestamps,
             sack,
-            ecn: false,
+            ecn: EcnFeedback::Off,
             opener,
             receive_buffer_max: config.receive_buffer_max.min(most),
             receive_buffer: config.receive_buffer.min(most),

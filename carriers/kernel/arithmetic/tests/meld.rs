@@ -121,6 +121,8 @@ fn what_recovery_did_to_a_silent_flow_is_undone_in_the_first_acknowledgement_in_
             rate: ranpace_cc::RateSample::default(),
             prior_in_flight: 100,
             ecn_echo: false,
+            marked: 0,
+            braked: 0,
         };
         control.on_ack(&open, &mut w, &ack);
         assert_eq!((w.cwnd, w.ssthresh), (cwnd, ssthresh), "{case}");

@@ -17,6 +17,15 @@ pub fn set_window_clamp(socket: impl AsFd, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &bytes.min(i32::MAX as u32))
 }
 
+/// The socket counts as readable from this many bytes on, from its end, and when its window is full (`SO_RCVLOWAT`).
+///
+/// # Errors
+///
+/// The system refuses it.
+pub fn set_least_readable(socket: impl AsFd, bytes: u32) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &bytes.min(i32::MAX as u32))
+}
+
 /// Limits the pace of the socket, in bytes per second (`SO_MAX_PACING_RATE`); `None` removes the limit.
 ///
 /// # Errors

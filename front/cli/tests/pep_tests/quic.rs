@@ -17,7 +17,7 @@ use ranpace_quic::{Clock, Config, Opener, PepView, Receiver, Sender};
 use ranpace_tap::clock;
 use ranpace_tap::config::AgentConfig;
 use ranpace_tap::quic::QuicAgents;
-use ranpace_units::{Bytes, Time};
+use ranpace_units::{Bytes, Ecn, Time};
 
 use crate::emulation::{PATIENCE, rights, until};
 use crate::pep_path::{Path3, SERVER, USER};
@@ -63,7 +63,7 @@ fn download(server: SocketAddr, user: SocketAddr, done: &AtomicBool) {
         assert!(begun.elapsed() < PATIENCE, "{receiver:?} {:?}", receiver.lost());
         wait(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], receiver.next_deadline());
         let now = clock::now();
-        receive(&socket, |_, datagram| receiver.on_datagram(now, false, datagram));
+        receive(&socket, |_, datagram| receiver.on_datagram(now, Ecn::NotEct, datagram));
         if receiver.next_deadline() <= now {
             receiver.on_deadline(now);
         }
@@ -125,7 +125,7 @@ fn serve(agent: &AgentConfig, server: SocketAddr, done: &AtomicBool) -> (Told, B
         receive(&socket, |from, datagram| {
             user.get_or_insert(from);
             connection.get_or_insert_with(|| agents.begin(server, from));
-            sender.on_datagram(now, false, datagram);
+            sender.on_datagram(now, Ecn::NotEct, datagram);
         });
         if sender.next_deadline() <= now {
             sender.on_deadline(now);

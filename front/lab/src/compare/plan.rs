@@ -19,6 +19,8 @@ pub struct CompareOptions {
     pub trace: Option<String>,
     /// Trace of the link up.
     pub trace_up: Option<String>,
+    /// What was recorded under light load, down and up, in front of the traces.
+    pub light: [Option<String>; 2],
     /// Capacity factor of the traces.
     pub scale: Option<f64>,
     /// Rate of a fixed link instead of a trace.
@@ -115,6 +117,7 @@ impl CompareOptions {
         let spec = Spec::Link(CompareSpec {
             access,
             algorithms: self.cc,
+            light: self.light,
             rtt: self.rtt.unwrap_or(RTT),
             buffer: self.buffer.unwrap_or(BUFFER),
             queue: self.queue.unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! One point per run, an ellipse and a label per algorithm.
 
-use plotters::element::{Circle, PathElement, Polygon, Text};
+use plotters::element::{Circle, DashedPathElement, PathElement, Polygon, Text};
 use plotters::style::Color as _;
 use plotters::style::text_anchor::{HPos, VPos};
 
@@ -29,6 +29,8 @@ pub struct ScatterPlot {
     pub y: Axis,
     /// The clouds of points.
     pub clouds: Vec<Cloud>,
+    /// A dashed line through these points, from left to right; may be empty.
+    pub line: Vec<(f64, f64)>,
     /// In the upper right corner, such as "better ↗"; may be empty.
     pub corner: String,
 }
@@ -54,6 +56,11 @@ impl ScatterPlot {
                 root.draw(&Text::new(self.corner.clone(), at, style))?;
                 let width = text_width(&self.corner, TEXT) * f64::from(FINE);
                 taken.push((limits.2 - width - 20.0, limits.1, limits.2, limits.1 + 40.0));
+            }
+            for pair in self.line.windows(2) {
+                let dashes =
+                    DashedPathElement::new(pair.to_vec(), 8 * FINE, 6 * FINE, stroke(super::GREY, 1.0));
+                chart.plotting_area().draw(&dashes)?;
             }
             let mut centres = Vec::new();
             for cloud in &self.clouds {
@@ -194,6 +201,7 @@ mod tests {
             x: Axis::log("delay", Quantity::Time, [0.01, 0.1]).reversed(),
             y: Axis::from_zero("goodput", Quantity::Rate, [1e7]),
             clouds: vec![Cloud { label: "copa".into(), colour: Colour(1, 2, 3), points }],
+            line: Vec::new(),
             corner: "better".into(),
         };
         let one = plot(vec![(0.02, 9e6), (f64::NAN, 1.0)]).svg().unwrap();

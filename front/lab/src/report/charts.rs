@@ -78,6 +78,7 @@ fn scatter(group: &Comparison<'_>, palette: &Palette) -> Result<Markup, PlotErro
         x: x.reversed(),
         y: Axis::from_zero("goodput", Quantity::Rate, rates.map(|rate| rate * 1.05)),
         clouds,
+        line: Vec::new(),
         corner: "better ↗".into(),
     };
     let seeds = group.runs.iter().any(|(_, runs)| runs.len() > 1);

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use ranpace_sim::RunResult;
 use ranpace_units::Span;
 
-use super::experiment::{Experiment, Real};
+use super::experiment::{Criterion, Experiment, Real};
+use super::measure::Measure;
 use super::places::fill_text;
 use super::recordings::Recordings;
 use super::results::Absent;
@@ -40,12 +41,19 @@ impl Experiment {
             true => criterion.measure.as_ref().is_some_and(|measure| measure.schemes().iter().all(is_played)),
             false => real.criteria.contains(&criterion.id),
         });
-        let judged: Vec<String> = experiment.criteria.iter().map(|criterion| criterion.id.clone()).collect();
+        let criteria = &experiment.criteria;
         experiment.readings.retain_mut(|reading| {
-            let is_about_all = reading.criteria.is_empty();
-            reading.criteria.retain(|id| judged.contains(id));
+            // A criterion keeps the reading if all runs that replace its own are played.
+            let is_complete = |criterion: &&Criterion| {
+                let schemes = criterion.measure.iter().flat_map(Measure::schemes);
+                reading.is_about(criterion)
+                    && schemes.filter_map(|scheme| reading.instead.get(&scheme)).all(&is_played)
+            };
+            let kept = criteria.iter().filter(is_complete).map(|criterion| criterion.id.clone()).collect();
+            reading.criteria = kept;
+            reading.instead.retain(|_, other| is_played(other));
             // One that is left without criteria would be about all.
-            reading.instead.values().all(is_played) && (is_about_all || !reading.criteria.is_empty())
+            !reading.criteria.is_empty() && !(reading.instead.is_empty() && reading.figures.is_empty())
         });
         experiment.plots.clear();
         experiment.pictures.clear();
@@ -213,5 +221,16 @@ mod tests {
             }
         }
         assert!(count > 0);
+    }
+
+    #[test]
+    fn a_reading_stays_for_criteria_whose_other_runs_are_played_on_linux() {
+        let all = experiments().unwrap();
+        let linux = all.iter().find(|one| one.id == "000-o4").unwrap().on_linux().unwrap();
+        let plain = linux.readings.iter().find(|reading| reading.name == "plain").unwrap();
+        // The reading has other runs of BBR, too, which are not played.
+        assert_eq!(plain.instead.len(), 1, "{plain:?}");
+        assert!(plain.criteria.iter().any(|id| id == "delay"), "{plain:?}");
+        assert!(linux.readings.iter().all(|reading| reading.name != "text"), "its runs are not played");
     }
 }

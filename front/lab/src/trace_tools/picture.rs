@@ -1,6 +1,6 @@
 //! Plots of a trace: its capacity over time, the distribution of its seconds, and its gaps.
 
-use ranpace_link::{Trace, TraceStats};
+use ranpace_link::{LightTrace, Trace, TraceStats};
 use ranpace_units::{Rate, Span};
 
 use super::{BITS, ToolError, counts};
@@ -18,6 +18,8 @@ pub struct Picture<'a> {
     pub name: &'a str,
     /// The trace.
     pub trace: &'a Trace,
+    /// What was recorded under light load at the same time, if there is such a recording.
+    pub light: Option<&'a LightTrace>,
 }
 
 impl Picture<'_> {
@@ -48,6 +50,9 @@ impl Picture<'_> {
     /// All of them.
     fn plots(&self) -> Result<Vec<Plot>, PlotError> {
         let mut plots = vec![self.capacity()?];
+        if let Some(light) = self.light {
+            plots.extend([self.base_delay(light)?, self.light_rate(light)?]);
+        }
         plots.extend(self.seconds()?);
         plots.extend(self.gaps()?);
         Ok(plots)
@@ -83,6 +88,55 @@ impl Picture<'_> {
             }],
         };
         let caption = "Capacity over time, with 1500 B for each opportunity.".to_owned();
+        Ok((size, plot.svg()?, caption))
+    }
+
+    /// The base delay under light load over time.
+    fn base_delay(&self, light: &LightTrace) -> Result<Plot, PlotError> {
+        let points: Vec<(f64, f64)> =
+            light.trains().iter().map(|train| (train.at.as_secs_f64(), train.delay.as_secs_f64())).collect();
+        let y = Axis::from_zero("base delay", Quantity::Time, points.iter().map(|point| point.1));
+        let caption = "One-way delay of the first packet of each train, under light load.".to_owned();
+        self.over_time(light, "Base delay under light load", y, points, caption)
+    }
+
+    /// The rate at which the packets of trains came, under light load.
+    fn light_rate(&self, light: &LightTrace) -> Result<Plot, PlotError> {
+        let points: Vec<(f64, f64)> = light
+            .trains()
+            .iter()
+            .filter_map(|train| {
+                // Times are whole milliseconds: a train that came within one took about half of it.
+                let took = train.opportunities.last()?.max(&Span::from_micros(500)).as_secs_f64();
+                let bits = (train.opportunities.len().saturating_sub(1) as u64 * BITS) as f64;
+                Some((train.at.as_secs_f64(), bits / took))
+            })
+            .collect();
+        let y = Axis::from_zero("rate", Quantity::Rate, points.iter().map(|point| point.1));
+        let caption = "Rate at which the packets of each train came, with 1500 B for each opportunity: what a short transfer gets.";
+        self.over_time(light, "Rate under light load", y, points, caption.to_owned())
+    }
+
+    fn over_time(
+        &self,
+        light: &LightTrace,
+        title: &str,
+        y: Axis,
+        points: Vec<(f64, f64)>,
+        caption: String,
+    ) -> Result<Plot, PlotError> {
+        let size = (900, 280);
+        let plot = LinePlot {
+            frame: Frame {
+                size,
+                title: title.to_owned(),
+                alt: format!("{title} of {} over time", self.name),
+            },
+            x: Axis::linear("time", Quantity::Time, (0.0, light.duration().as_secs_f64())),
+            y,
+            area: None,
+            lines: vec![Line { label: String::new(), colour: Palette::nth(2), dashed: false, points }],
+        };
         Ok((size, plot.svg()?, caption))
     }
 
@@ -181,7 +235,7 @@ mod tests {
     #[test]
     fn picture_is_complete_and_self_contained() {
         let trace = CellularModel::lte().generate(Span::from_secs(30), 1).unwrap();
-        let picture = Picture { name: "a <trace>", trace: &trace };
+        let picture = Picture { name: "a <trace>", trace: &trace, light: None };
         let (svg, page) = (picture.svg().unwrap(), picture.html().unwrap());
         for text in [&svg, &page] {
             assert_eq!(text.matches("<svg").count(), text.matches("</svg>").count());
@@ -194,10 +248,20 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_under_light_load_adds_its_delay_and_rate() {
+        let trace = CellularModel::lte().generate(Span::from_secs(30), 1).unwrap();
+        let light = LightTrace::parse("0 20 0 2 4\n100 40 0 5 10\n200 20 0\n").unwrap();
+        let svg = Picture { name: "both", trace: &trace, light: Some(&light) }.svg().unwrap();
+        assert!(svg.contains("Base delay under light load") && svg.contains("Rate under light load"));
+    }
+
+    #[test]
     fn short_and_constant_traces_are_drawn() {
         for times in [vec![1], vec![5, 10, 15], vec![0, 900], (1..5_000).collect()] {
             let trace = Trace::from_millis(times).unwrap();
-            assert!(Picture { name: "short", trace: &trace }.svg().unwrap().contains("Capacity"));
+            assert!(
+                Picture { name: "short", trace: &trace, light: None }.svg().unwrap().contains("Capacity")
+            );
         }
     }
 }

@@ -10,6 +10,8 @@ The guide is docs/python.md. Keyword arguments are the options of the command `r
 
 from __future__ import annotations
 
+import atexit
+
 from . import errors
 from ._ranpace import (
     Ack,
@@ -23,10 +25,12 @@ from ._ranpace import (
     Table,
     Window,
     __version__,
+    stop_runs,
     vary,
 )
 from .control import HOOKS, IGNORE, control, register
-from .errors import OptionError, RanpaceError, ResultsError, ScenarioError, TraceError, VersionError
+from .emulation import Emulation, emulate
+from .errors import EmulationError, OptionError, RanpaceError, ResultsError, ScenarioError, TraceError, VersionError
 from .play import compare, experiments, list_cc, reproduce, run, sweep
 from .results import Comparison, Reproduction, Run, Sweep, read
 from .scenario import Cell, Flow, Link, Scenario, User
@@ -40,6 +44,8 @@ __all__ = [
     "Comparison",
     "Congestion",
     "Context",
+    "Emulation",
+    "EmulationError",
     "Flow",
     "Link",
     "OptionError",
@@ -64,6 +70,7 @@ __all__ = [
     "__version__",
     "compare",
     "control",
+    "emulate",
     "errors",
     "experiments",
     "list_cc",
@@ -75,3 +82,6 @@ __all__ = [
     "trace",
     "vary",
 ]
+
+# Threads that the interpreter does not wait for may be playing.
+atexit.register(stop_runs)

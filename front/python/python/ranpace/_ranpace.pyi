@@ -253,6 +253,41 @@ def run(
     command: str,
     show: Callable[[float], None] | None,
 ) -> Run: ...
+class Emulation:
+    """A run in real time; on Linux alone."""
+    @property
+    def run(self) -> Run: ...
+    @property
+    def timeliness(self) -> str: ...
+    @property
+    def invalid_because(self) -> str | None: ...
+    @property
+    def notes(self) -> list[str]: ...
+    def html(self, command: str) -> str: ...
+    def save(self, out: Path, command: str) -> Path: ...
+
+def emulate(
+    text: str,
+    file: str,
+    *,
+    seed: int | None,
+    program: list[str],
+    host: str | None,
+    also: list[tuple[str, str]],
+    workloads: bool,
+    cc: str | None,
+    time: str | None,
+    pcap: Path | None,
+    hints: Path | None,
+    rnis: Path | None,
+    out: Path | None,
+    traces: Path | None,
+    inside: tuple[Path, list[str]],
+    show: Callable[[float], None] | None,
+) -> Emulation: ...
+def emulate_inside(netns: str, leash: str, hosts: str, words: list[str]) -> int:
+    """Enters the network of a program and starts it."""
+
 def compare(**options: Any) -> Comparison: ...
 def sweep_plan(
     text: str, file: str, *, vary: list[tuple[str, list[str]]], seeds: int, traces: Path | None, skip: int = 0
@@ -267,6 +302,9 @@ def reproduce(
     traces: Path | None,
     command: str,
 ) -> Reproduction: ...
+def stop_runs() -> None:
+    """Stops what other threads play with controls in Python, and waits for it."""
+
 def experiments() -> str: ...
 def list_cc() -> str: ...
 def read(folder: Path) -> Run | None: ...

@@ -13,8 +13,9 @@ import argparse
 import json
 import os
 import sys
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,17 @@ __all__ = ["ClusterSweep", "play", "play_batch"]
 
 PROVENANCE = "provenance.json"
 
-NETWORK_TIME_S = 120.0
-"""Network time of a batch by default: about a second of work. Ours."""
+BATCH_S = 1.0
+"""Work of a batch by default. Ours: a thousand times what it costs the scheduler (docs/python.md)."""
+
+LONG_S = 600.0
+"""Runs of this network time are batches of their own, and none is played to see how long it takes. Ours."""
+
+MOST_PARTS = 10_000
+"""Batches of a sweep by default, at most: each costs the scheduler about 2 ms, and is a file. Ours; docs/python.md has the figures."""
+
+WAITING = 4
+"""Batches per core that are with the scheduler at once. Ours."""
 
 
 def _file_system(out: str) -> tuple[Any, str]:
@@ -107,8 +117,11 @@ class ClusterSweep:
     def provenance(self) -> dict[str, Any]:
         """Scenario, settings, seeds and version."""
         files, folder = _file_system(self.out)
-        with files.open(f"{folder}/{PROVENANCE}") as file:
-            plan: dict[str, Any] = json.load(file)
+        try:
+            with files.open(f"{folder}/{PROVENANCE}") as file:
+                plan: dict[str, Any] = json.load(file)
+        except (OSError, ValueError) as error:
+            raise ResultsError(f"{self.out} is not the data set of a sweep: {PROVENANCE}: {error}") from error
         return plan
 
     @property
@@ -122,6 +135,8 @@ class ClusterSweep:
         for part in sorted(files.glob(f"{folder}/part-*.parquet")):
             with files.open(part) as file:
                 tables.append(parquet.read_table(file))
+        if not tables:
+            raise ResultsError(f"{self.out} has no results: expected part-NUMBER.parquet, which the workers of a sweep write")
         return pyarrow.concat_tables(tables)
 
     def __repr__(self) -> str:
@@ -154,7 +169,7 @@ def play(
         "vary": [[key, values] for key, values in vary],
         "seeds": seeds,
         "runs": runs,
-        "batch": batch or max(1, round(NETWORK_TIME_S / checked.duration_s)),
+        "batch": batch,
         "traces": None if traces is None else os.path.abspath(traces),
     }
     if "://" not in out:
@@ -162,23 +177,39 @@ def play(
         out = os.path.abspath(out)
     files, folder = _file_system(out)
     files.makedirs(folder, exist_ok=True)
-    _begin(files, folder, plan)
+    _begin(files, folder, plan, lambda: _batch_of(checked, runs))
     batches = -(-runs // plan["batch"])
     there = {os.path.basename(path) for path in files.glob(f"{folder}/part-*.parquet")}
     missing = (number for number in range(batches) if os.path.basename(_part("", number)) not in there)
-    _play_all(client, out, missing)
+
+    def submit(number: int) -> Any:
+        return client.submit(play_batch, out, number, _ranpace.__version__, pure=False, key=f"ranpace-{out}-{number}")
+
+    _play_all(client, missing, submit)
     return ClusterSweep(out)
 
 
-def _begin(files: Any, folder: str, plan: dict[str, Any]) -> None:
-    """Writes the provenance, or compares it with that of the sweep to be resumed."""
+def _batch_of(checked: _ranpace.SweepPlan, runs: int) -> int:
+    """Runs of a batch by default, from how long the first run takes here."""
+    most = 1
+    if checked.duration_s < LONG_S:
+        begun = time.perf_counter()
+        checked.play(numbers=[0], series=False, threads=1, out=None, command="", show=None)
+        most = round(BATCH_S / (time.perf_counter() - begun))
+    return max(1, min(most, runs), -(-runs // MOST_PARTS))
+
+
+def _begin(files: Any, folder: str, plan: dict[str, Any], choose_batch: Callable[[], int]) -> None:
+    """Writes the provenance, or compares it with that of the sweep to be resumed, which has chosen its batches."""
     path = f"{folder}/{PROVENANCE}"
     if not files.exists(path):
+        plan["batch"] = plan["batch"] or choose_batch()
         with files.open(path, "w") as file:
             json.dump(plan, file, indent=2)
         return
     with files.open(path) as file:
         before = json.load(file)
+    plan["batch"] = plan["batch"] or before.get("batch")
     if before["version"] != plan["version"]:
         raise VersionError(f"{folder} was begun by ranpace {before['version']}, this is {plan['version']}: choose another out=")
     other = [key for key in plan if before.get(key) != plan[key] and key not in ("file", "traces")]
@@ -186,14 +217,11 @@ def _begin(files: Any, folder: str, plan: dict[str, Any]) -> None:
         raise ResultsError(f"{folder} has another sweep: {', '.join(other)} differ; choose another out=, or the same settings")
 
 
-def _play_all(client: Any, out: str, numbers: Iterator[int]) -> None:
+def _play_all(client: Any, numbers: Iterator[int], submit: Callable[[int], Any]) -> None:
     """Keeps a few batches per core at the workers, so that a million are not with the scheduler at once."""
     from distributed import as_completed
 
-    def submit(number: int) -> Any:
-        return client.submit(play_batch, out, number, _ranpace.__version__, pure=False, key=f"ranpace-{out}-{number}")
-
-    waiting = 4 * max(1, sum(client.ncores().values()))
+    waiting = WAITING * max(1, sum(client.ncores().values()))
     begun = [submit(number) for _, number in zip(range(waiting), numbers)]
     going = as_completed(begun)
     try:

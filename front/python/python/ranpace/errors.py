@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 __all__ = [
     "Diagnostic",
+    "EmulationError",
     "OptionError",
     "RanpaceError",
     "ResultsError",
@@ -59,6 +60,10 @@ class TraceError(RanpaceError, ValueError):
 
 class ResultsError(RanpaceError, OSError):
     """Results could not be written or read."""
+
+
+class EmulationError(RanpaceError, OSError):
+    """A network of namespaces could not be made, or failed."""
 
 
 class VersionError(RanpaceError):

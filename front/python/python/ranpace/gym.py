@@ -35,12 +35,13 @@ and `queue`, the base station's RLC queue in megabytes; -1 before any was report
 | name | per step | source |
 |---|---|---|
 | "aurora" | (10 throughput (packets/s) - 1,000 latency (s) - 2,000 loss) / 1,000 | Jay et al., ICML 2019, section 3.1 |
-| "vivace" | x (x^-0.1 - 900 max(gradient, 0) - 11.35 loss), x the throughput in Mbit/s | Dong et al., NSDI 2018, equation 1 |
-| "power" | (throughput - 5 loss rate) over its largest, over mean RTT over smallest | as Orca's, Abbasloo et al., SIGCOMM 2020, section 4 |
+| "vivace" | x^0.9 - 900 x max(gradient, 0) - 11.35 x loss, x the throughput in Mbit/s | Dong et al., NSDI 2018, equation 1 |
+| "power" | (throughput - 5 lost) over its largest, both in bit/s, over what RTT exceeds 1.25 of its smallest | Abbasloo et al., SIGCOMM 2020, section 4 (Orca) |
 
-Throughput and RTT of "power" are compared with those of the episode, so an agent that sends little is not told what it misses; the other
-two reward throughput as such. Aurora's is divided by 1,000 as in its code, and counts packets of 1,500 bytes. The factor of Orca's loss is 5 as in its
-code. These sources were not at hand when this was written: compare before you publish figures that depend on a constant.
+"aurora" is divided by 1,000 as in its code, and counts packets of 1,500 bytes. The constants of "vivace" are those of WebRTC's implementation, too
+(modules/congestion_controller/pcc); there x is what was sent, here what was acknowledged, and that a falling RTT earns nothing is ours. The 5 and the
+1.25 of "power" are those of Orca's code (rl-module/envwrapper.py and params.json of github.com/Soheil-ab/Orca). It compares throughput and RTT
+with those of the episode, so an agent that sends little is not told what it misses; the other two reward throughput as such.
 
 **Randomisation**: `rate`, `rtt` and `buffer_bdp` may be pairs (low, high) from which each episode draws (`rate` and `buffer_bdp`
 log-uniformly); `trace`, `cell` and `cross` may be lists. `Cell-v0` draws the place of its user, which walks, and how many others there
@@ -140,10 +141,14 @@ class _FlowEnv(gymnasium.Env[np.ndarray, np.ndarray], ABC):
             raise ValueError(f"action: expected a number from -1 to 1, found {change}")
         window = min(max(self._window * 2.0**change, MIN_WINDOW), MAX_WINDOW)
         pacing = 1.2 * window * PACKET_BITS / self._srtt if self._paces else None
-        length = self._srtt if isinstance(self._step, str) else self._step
-        seen, ended = self._link.step(window, pacing, length)
+        self._length = self._srtt if isinstance(self._step, str) else self._step
+        seen, ended = self._link.step(window, pacing, self._length)
         observation = self._observe(seen)
         return observation, self._reward(self, seen), False, ended, _info(seen)
+
+    def close(self) -> None:
+        """Ends the episode; `reset` begins another one."""
+        self._link = None
 
     def _observe(self, seen: list[float]) -> np.ndarray:
         _, throughput, rtt, min_rtt, srtt, gradient, acked, lost, window, in_flight, *radio = seen
@@ -194,11 +199,10 @@ def _vivace(env: _FlowEnv, seen: list[float]) -> float:
 
 
 def _power(env: _FlowEnv, seen: list[float]) -> float:
-    sent = seen[6] + seen[7]
-    lost_bit_s = seen[1] * (seen[7] / sent if sent else 0.0)
+    lost_bit_s = seen[7] * PACKET_BITS / env._length
     rtt = seen[2] if seen[2] == seen[2] else env._srtt
-    stretch = rtt / env._least_rtt if env._least_rtt < math.inf else 1.0
-    return (seen[1] - 5.0 * lost_bit_s) / env._most_throughput / max(stretch, 1.0)
+    excess = rtt / (1.25 * env._least_rtt) if env._least_rtt < math.inf else 1.0
+    return (seen[1] - 5.0 * lost_bit_s) / env._most_throughput / max(excess, 1.0)
 
 
 REWARDS = {"aurora": _aurora, "vivace": _vivace, "power": _power}

@@ -43,6 +43,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 use self::decision::{
     Limits, QueueFactor, Reason, Verdict, best_block, block_limit, is_heavy, is_near_overflow, max_age,
 };
+use super::hidden::HiddenEpisode;
 use crate::entry::Decorator;
 use crate::interface::{
     Ack, Congestion, CongestionControl, Context, LossBased, LossResponse, Pacing, RadioHint, Sample, Signal,
@@ -262,10 +263,8 @@ pub struct Meld {
     radio: RadioView,
     /// Cached S_TBm of the last cell, PRBs and layers.
     best: Option<((CellInfo, u16, u8), Bytes)>,
-    /// Whether the episode is silent: the parent does not know of it.
-    silent: bool,
-    /// The connection as the parent last saw it in a silent episode: what [`CongestionControl::view`] lends.
-    seen: Option<Context>,
+    /// Whether the episode is silent.
+    episode: HiddenEpisode,
     /// The window before a silent timeout, until recovery ends.
     before_timeout: Option<f64>,
     /// The window that the next ACK restores (`rto=full`).
@@ -285,8 +284,7 @@ impl Meld {
             params,
             radio: RadioView::default(),
             best: None,
-            silent: false,
-            seen: None,
+            episode: HiddenEpisode::default(),
             before_timeout: None,
             restore: None,
             paced: None,
@@ -405,24 +403,18 @@ impl Meld {
         }
     }
 
-    /// The connection as the parent sees it.
-    fn shown(&self, cx: &Context) -> Context {
-        if self.silent { Context { state: State::Open, ..*cx } } else { *cx }
-    }
-
     fn hide(&mut self, cx: &Context, w: &Window, event: &Congestion) -> LossResponse {
         self.decisions.silent += 1;
         self.decisions.silent_packets += event.lost;
         if let Signal::Timeout { .. } = event.kind {
             self.decisions.silent_timeouts += 1;
             // While PRR is active, the window is on its way down to the threshold.
-            let is_reduced = !self.silent && matches!(cx.state, State::Recovery | State::Cwr);
+            let is_reduced = !self.episode.is_hidden() && matches!(cx.state, State::Recovery | State::Cwr);
             let before = if is_reduced { w.ssthresh } else { w.cwnd };
             self.before_timeout = Some(before);
             self.restore = self.params.full_after_timeout.then_some(before);
         }
-        // An episode known to the parent continues unchanged.
-        self.silent |= event.first;
+        self.episode.hide(event);
         LossResponse::Ignore
     }
 
@@ -437,8 +429,8 @@ impl Meld {
             }
             _ => self.inner.on_congestion(cx, w, event),
         };
+        self.episode.notify(event);
         if event.first {
-            self.silent = false;
             self.before_timeout = None;
         }
         answer
@@ -472,8 +464,7 @@ impl CongestionControl for Meld {
     }
 
     fn view<'a>(&'a mut self, cx: &'a Context, w: &'a mut Window) -> Option<View<'a>> {
-        let cx = if self.silent { &*self.seen.insert(self.shown(cx)) } else { cx };
-        Some(View { control: self.inner.as_mut(), cx, window: w })
+        Some(View { control: self.inner.as_mut(), cx: self.episode.lend(cx), window: w })
     }
 
     fn on_start(&mut self, cx: &Context, w: &mut Window) {
@@ -486,7 +477,7 @@ impl CongestionControl for Meld {
         if cx.now - this.at >= cx.srtt {
             self.rounds = [Mark { at: cx.now, delivered: cx.delivered, lost: cx.lost }, this];
         }
-        self.inner.on_sample(&self.shown(cx), w, sample);
+        self.inner.on_sample(&self.episode.shown(cx), w, sample);
     }
 
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
@@ -497,7 +488,7 @@ impl CongestionControl for Meld {
     }
 
     fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
-        self.inner.on_ack(&self.shown(cx), w, ack);
+        self.inner.on_ack(&self.episode.shown(cx), w, ack);
         if self.restore.is_some() || self.paced.is_some() {
             self.bring_back(cx, w);
         }
@@ -506,7 +497,7 @@ impl CongestionControl for Meld {
     /// The parent is not notified if it did not know of the episode.
     fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
         self.before_timeout = None;
-        if !core::mem::take(&mut self.silent) {
+        if !self.episode.end() {
             self.inner.on_recovered(cx, w);
         }
     }
@@ -514,7 +505,7 @@ impl CongestionControl for Meld {
     /// Ours: reports are discarded, since they are of the old cell.
     fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
         self.radio = RadioView::default();
-        self.inner.on_path_change(&self.shown(cx), w);
+        self.inner.on_path_change(&self.episode.shown(cx), w);
     }
 
     fn wants_radio(&self) -> bool {
@@ -523,7 +514,7 @@ impl CongestionControl for Meld {
 
     fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
         self.radio.note(cx.now, hint, if self.params.radio_at_loss { RING } else { 1 });
-        self.inner.on_radio(&self.shown(cx), w, hint);
+        self.inner.on_radio(&self.episode.shown(cx), w, hint);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -543,7 +534,7 @@ impl CongestionControl for Meld {
 
 impl LossBased for Meld {
     fn recalc_ssthresh(&mut self, cx: &Context, w: &Window) -> f64 {
-        self.inner.recalc_ssthresh(&self.shown(cx), w)
+        self.inner.recalc_ssthresh(&self.episode.shown(cx), w)
     }
 
     fn parent(&self) -> Option<&dyn LossBased> {

@@ -6,7 +6,7 @@ use ranpace_rnis::RadioHint;
 use ranpace_units::{Span, Time};
 
 use super::events::{
-    Ack, Allocation, Congestion, Context, LossResponse, Packet, PathMemory, PepReport, Sample, Sent,
+    Ack, Allocation, Congestion, Context, EcnUse, LossResponse, Packet, PathMemory, PepReport, Sample, Sent,
 };
 use super::report::ReceiverReport;
 use super::window::Window;
@@ -87,6 +87,23 @@ pub trait CongestionControl: Debug + Send {
     /// (Vivace).
     fn ack_every(&self) -> Option<u32> {
         self.inner()?.ack_every()
+    }
+
+    /// How the control uses ECN, where the endpoint's ECN is on. Asked when the connection begins, and after
+    /// [`Self::on_coarse_ecn`].
+    fn ecn(&self) -> EcnUse {
+        self.inner().map_or(EcnUse::Classic, |inner| inner.ecn())
+    }
+
+    /// The peer does not count marks, or the path erases code points: a control that relies on them falls back to another behaviour
+    /// for good, and [`Self::ecn`] says which code points that one uses. Only called if [`EcnUse::counts_marks`].
+    fn on_coarse_ecn(&mut self, cx: &Context, w: &mut Window) {
+        pass_on!(self.on_coarse_ecn(cx, w));
+    }
+
+    /// Longest burst of the pacer, as time at the pacing rate; `None` for the endpoint's, about a millisecond.
+    fn burst(&self) -> Option<Span> {
+        self.inner()?.burst()
     }
 
     /// Returns whether to call [`Self::on_packet`]; other controls avoid its cost.

@@ -69,6 +69,10 @@ pub struct RateSample {
     pub app_limited: bool,
     /// Segments newly declared lost on this acknowledgement.
     pub lost: u64,
+    /// Segments declared lost since the newest acknowledged packet was sent.
+    pub lost_since_send: u64,
+    /// Segments in flight when the newest acknowledged packet was sent, itself included.
+    pub in_flight_at_send: u64,
     /// Whether the acknowledgement may have been held back by the receiver's delayed-ACK timer.
     pub delayed: bool,
 }
@@ -107,6 +111,11 @@ pub struct Ack {
     pub prior_in_flight: u64,
     /// Whether it echoes an ECN mark.
     pub ecn_echo: bool,
+    /// Segments newly reported to have arrived with Congestion Experienced, by feedback that counts (AccECN, QUIC); reports of
+    /// acknowledgements that delivered nothing are included in the next. Zero with RFC 3168's feedback.
+    pub marked: u64,
+    /// Segments newly reported to have arrived with ECT(0), likewise: ABC's "brake".
+    pub braked: u64,
 }
 
 /// A packet was sent. Numbers are never reused: a retransmission has a new one.
@@ -129,8 +138,21 @@ pub struct Packet {
     pub bytes: Bytes,
     /// When it was sent.
     pub sent_at: Time,
+    /// The connection when it was sent, and the losses since.
+    pub sending: Sending,
     /// Its outcome.
     pub fate: PacketOutcome,
+}
+
+/// What the sender knew when it sent a packet, and what was lost since (the per-packet state of BBR's draft, section 2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sending {
+    /// Segments in flight, the packet included.
+    pub in_flight: u64,
+    /// Segments declared lost since then, in the order of detection: the packet itself if it is lost, none of those after it.
+    pub lost_since: u64,
+    /// Whether the application limited the sender.
+    pub app_limited: bool,
 }
 
 /// Outcome of a packet.
@@ -176,6 +198,27 @@ pub struct Congestion {
     pub newest_sent_at: Time,
     /// Whether this begins an episode. Within an episode a further `ReduceTo` has no effect.
     pub first: bool,
+}
+
+/// The ECN code points with which a control sends, and what it makes of marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EcnUse {
+    /// None: queues drop instead of marking.
+    NotEct,
+    /// ECT(0); a mark is answered once per round trip, like a loss (RFC 3168).
+    #[default]
+    Classic,
+    /// ECT(1); the control reads the number of marks from each [`Ack`] (RFC 9331).
+    Scalable,
+    /// ECT(1), "accelerate", which routers turn into ECT(0), "brake" (ABC). The control reads both numbers from each [`Ack`].
+    Abc,
+}
+
+impl EcnUse {
+    /// Returns whether the control needs feedback that counts marks. It then receives no [`Signal::Ecn`].
+    pub const fn counts_marks(self) -> bool {
+        matches!(self, Self::Scalable | Self::Abc)
+    }
 }
 
 /// The signal that revealed congestion.

@@ -52,6 +52,17 @@ impl CongestionControl for Recorder {
         self.note("ack_every");
         Some(7)
     }
+    fn ecn(&self) -> EcnUse {
+        self.note("ecn");
+        EcnUse::Scalable
+    }
+    fn on_coarse_ecn(&mut self, _: &Context, _: &mut Window) {
+        self.note("on_coarse_ecn");
+    }
+    fn burst(&self) -> Option<Span> {
+        self.note("burst");
+        Some(Span::SECOND)
+    }
     fn wants_packets(&self) -> bool {
         self.note("wants_packets");
         true
@@ -138,7 +149,8 @@ fn hooks(name: &str) -> BTreeSet<&'static str> {
 fn call_all(control: &mut dyn CongestionControl) {
     let (cx, w) = (context(Time::from_secs(1)), &mut Window::new(10.0));
     let bytes = cx.mss;
-    let packet = Packet { number: 1, bytes, sent_at: cx.now, fate: PacketOutcome::Lost };
+    let sending = Sending::default();
+    let packet = Packet { number: 1, bytes, sent_at: cx.now, sending, fate: PacketOutcome::Lost };
     let pep = PepReport { seen: bytes, rtt: None, missing: 0, marked: None, new_epoch: false };
     let hint = RadioHint::of(CellInfo::lte(1, LteBandwidth::Mhz20), cx.now);
     control.recall(PathMemory { min_rtt: Span::SECOND, cell: None, since: Time::ZERO });
@@ -152,6 +164,7 @@ fn call_all(control: &mut dyn CongestionControl) {
     control.on_spurious(&cx, w, &Window::new(20.0));
     control.on_idle_restart(&cx, w, Span::SECOND);
     control.on_path_change(&cx, w);
+    control.on_coarse_ecn(&cx, w);
     control.on_deadline(&cx, w);
     control.on_report(&cx, w, &ReceiverReport::new(&[1, 2, 3, 4]).unwrap());
     control.on_radio(&cx, w, &hint);
@@ -160,6 +173,7 @@ fn call_all(control: &mut dyn CongestionControl) {
     control.set_target(Span::SECOND);
     control.inspect(&mut |_, _| {});
     let _ = (control.owns_recovery(), control.wants_packets(), control.wants_radio());
+    let _ = (control.ecn(), control.burst());
     let _ = (control.ack_every(), control.next_deadline(), control.believes_gaps(cx.now), control.memory());
 }
 
@@ -173,7 +187,8 @@ fn decorators_and_guard_forward_every_hook() {
     assert!(all.len() >= 25, "{all:?}");
     // Hooks that each wrapper decides itself; all others go to the inner control.
     let own = |name: &str| match name {
-        "c2tcp" => vec!["set_target"],                // it has its own target
+        "c2tcp" => vec!["set_target"], // it has its own target
+        "lda" => vec![],
         "meld-de" | "meld-me" => vec!["wants_radio"], // it does, whatever the parent wants
         "guard" => vec!["owns_recovery"],             // depends on which of the two sets the window
         other => panic!("{other}: what does it decide by itself?"),

@@ -269,6 +269,8 @@ impl Mdcc {
                 rate: Default::default(),
                 prior_in_flight: cx.in_flight,
                 ecn_echo: false,
+                marked: 0,
+                braked: 0,
             };
             self.wired.cubic.on_ack(&cx, &mut self.wired.window, &ack);
         }

@@ -264,6 +264,8 @@ mod tests {
             rate: crate::RateSample::default(),
             prior_in_flight: 1,
             ecn_echo: false,
+            marked: 0,
+            braked: 0,
         };
         control.on_ack(&cx, &mut w, &ack);
         assert_eq!(w, before);
@@ -354,7 +356,7 @@ mod tests {
                     _ => control.on_ack(
                         &cx,
                         &mut w,
-                        &Ack { acked, delivered: acked, bytes, rtt: None, rate, prior_in_flight: 9, ecn_echo: false },
+                        &Ack { acked, delivered: acked, bytes, rtt: None, rate, prior_in_flight: 9, ecn_echo: false, marked: 0, braked: 0 },
                     ),
                 }
                 prop_assert!(w.cwnd >= 1.0 && w.cwnd.is_finite(), "{w:?}");

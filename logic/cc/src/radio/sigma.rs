@@ -1,7 +1,7 @@
 //! SIGMA: congestion control for uploads, based on the grants that the device's own modem decodes.
 //!
 //! Source: Diarra 2022 (thesis), sections 3.2.1 to 3.2.6, equations 3.7 to 3.12, Algorithm 1. It runs on the device, for its
-//! uploads; the peer is not involved. Radio inputs, C_max, W_max and the utilisation: [`radio`].
+//! uploads; the peer is not involved. Radio inputs, C_max, W_max and the utilisation: [`modem`](super::modem).
 //!
 //! States, as `inspect` shows them:
 //!
@@ -38,19 +38,19 @@
 //! loss changes nothing, as in the author's code), no upper bound. Stale information is never used.
 
 mod policer_guard;
-mod radio;
 #[cfg(test)]
 mod several;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod trial;
 
+use ranpace_phy::Direction;
 use ranpace_units::{Rate, Span, Time};
 
 use self::policer_guard::PolicerGuard;
-use self::radio::Inputs;
-pub use self::radio::{Average, PMaxRule};
 use self::trial::{Finding, Trials, WindowOwner};
+use super::modem::Inputs;
+pub use super::modem::{Average, PMaxRule};
 use crate::classic::cubic::{LinuxCubic, Params as CubicParams};
 use crate::classic::hystart;
 use crate::entry::{Control, Entry, Transport};
@@ -250,7 +250,13 @@ impl Sigma {
             mode: Mode::Plain,
             started: false,
             cubic: plain(),
-            inputs: Inputs::new(params.reach, params.average, params.full, params.efficiency),
+            inputs: Inputs::new(
+                Direction::Uplink,
+                params.reach,
+                params.average,
+                params.full,
+                params.efficiency,
+            ),
             min_rtt: params.known_rtt_min,
             renew_min: false,
             path_since: Time::ZERO,

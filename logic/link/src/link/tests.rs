@@ -253,7 +253,7 @@ proptest! {
     ) {
         let reorder = is_reordering.then_some(Reorder { probability: 0.1, extra: MS * 2 });
         let queue = every_queue(Limit::Packets(limit))[kind].clone();
-        let config = LinkConfig { service, queue, delay: MS * 7, jitter, loss, reorder };
+        let config = LinkConfig { service, queue, delay: MS * 7, jitter, loss, reorder, light: None };
         let (mut eager, mut lazy) = (Link::new(&config, 9), Link::new(&config, 9));
         let (mut eager_log, mut lazy_log) = (Log::default(), Log::default());
         let (mut now, mut eager_arrived, mut lazy_arrived) = (Time::ZERO, Vec::new(), Vec::new());
@@ -262,7 +262,7 @@ proptest! {
             while eager.next_event() <= now {
                 eager_arrived.extend(eager.poll(eager.next_event(), &mut eager_log));
             }
-            let packet = TestPacket { ect: flow == 3, ..TestPacket::new(flow, size) };
+            let packet = if flow == 3 { TestPacket::ect(flow, size) } else { TestPacket::new(flow, size) };
             eager.send(now, packet.clone(), &mut eager_log);
             lazy.send(now, packet, &mut lazy_log);
             let under_way = eager.queued_packets() + eager.in_flight();

@@ -106,8 +106,10 @@ pub(super) struct Flow {
     followed: f64,
     fallen: f64,
     followed_at: Time,
-    /// The window offered to the server, after subtracting the backlog.
+    /// The window offered to the server, after subtracting the backlog: at most `advertised`, which is what the proxy's TCP lets it
+    /// know of by now.
     offered: f64,
+    advertised: f64,
     /// Integrals of window and offered window over this round, in byte-seconds, up to this time; mean offered window of the
     /// previous round.
     window_sum: f64,
@@ -184,6 +186,7 @@ impl Flow {
             fallen: 0.0,
             followed_at: now,
             offered: 0.0,
+            advertised: f64::INFINITY,
             window_sum: 0.0,
             offered_sum: 0.0,
             window_until: now,
@@ -239,7 +242,7 @@ impl Flow {
 
     /// Updates what the server may send now, in bytes.
     fn offer(&mut self, settings: &Settings) {
-        self.offered = self.open(settings).min(self.window);
+        self.offered = self.open(settings).min(self.window).min(self.advertised);
         self.pinched |= self.offered < settings.theta * self.window;
     }
 
@@ -373,6 +376,17 @@ impl Flow {
             self.quiet_since = self.quiet_since.max(now);
         }
         self.backlog = backlog;
+        self.offer_from(now, settings);
+    }
+
+    /// The server knows of a window of at most `window`.
+    pub(super) fn advertise(&mut self, now: Time, window: Bytes, settings: &Settings) {
+        self.advertised = window.as_f64();
+        self.offer_from(now, settings);
+    }
+
+    /// Updates what the server may send from now on.
+    fn offer_from(&mut self, now: Time, settings: &Settings) {
         let before = self.offered;
         self.offer(settings);
         if self.offered != before {
@@ -460,9 +474,10 @@ impl Flow {
             Some(_) => {}
         }
         self.rounds_left = self.rounds_left.saturating_sub(1);
-        // R of (5.8) is what the server could send, that is, what was offered to it. The limit of the backlog is ours (the thesis's
-        // buffer was never full); a flow closed by it would otherwise pass for slow with zero demand. An offer takes effect one RTT
-        // later; only the field profile allows for that.
+        // R of (5.8) is what the server could send, that is, what it knows to be offered. That less than the window is offered is ours:
+        // the thesis's buffer was never full, and its module wrote each window into the next acknowledgement. A flow closed by its
+        // backlog would otherwise pass for slow with zero demand. An offer takes effect one RTT later; only the field profile allows
+        // for that.
         let could = match settings.profile {
             Profile::Thesis => offered,
             Profile::Field => offered.min(self.offered_before.unwrap_or(offered)),

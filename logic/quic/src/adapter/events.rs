@@ -4,8 +4,8 @@ use core::ops::Range;
 use std::collections::VecDeque;
 
 use ranpace_cc::{
-    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, Packet, PacketOutcome, RateSample,
-    Sample, Sent, Signal, State, Window,
+    Ack, Congestion, CongestionControl, Context, EcnUse, LossResponse, Pacing, Packet, PacketOutcome,
+    RateSample, Sample, Sent, Signal, State, Window,
 };
 use ranpace_units::{Bytes, Span, Time};
 
@@ -76,6 +76,12 @@ pub(super) struct Core {
     pub(super) started: bool,
     /// Whether the control has no driver beside noq: see [`Control::driven_by_noq`](super::Control::driven_by_noq).
     pub(super) driven_by_noq: bool,
+    /// Whether packets are sent ECN-capable, with code points that the control chooses; whether it counts marks itself, the marks
+    /// that the peer has counted, and those that the control has not been told yet.
+    pub(super) ecn: bool,
+    pub(super) counts_marks: bool,
+    pub(super) marked: u64,
+    pub(super) untold_marks: u64,
     pub(super) now: Time,
     pub(super) records: Records,
     pub(super) batch: Batch,
@@ -112,6 +118,10 @@ impl Core {
             paces: config.pacing,
             started: false,
             driven_by_noq: false,
+            ecn: config.ecn,
+            counts_marks: false,
+            marked: 0,
+            untold_marks: 0,
             now: Time::ZERO,
             records: Records::default(),
             batch: Batch::default(),
@@ -144,6 +154,12 @@ impl Core {
         }
         (self.delivered_at, self.first_sent_at, self.last_sent_at) = (now, now, now);
         self.with(now, |control, cx, window| control.on_start(cx, window));
+        // noq itself sends only ECT(0), and its acknowledgements do not tell ECT(0) from ECT(1).
+        let counted = self.ecn && !self.driven_by_noq && self.control.ecn() == EcnUse::Scalable;
+        if self.control.ecn().counts_marks() && !counted {
+            self.with(now, |control, cx, window| control.on_coarse_ecn(cx, window));
+        }
+        self.counts_marks = counted;
     }
 
     /// Passes on what noq has reported, and then something else.
@@ -220,6 +236,7 @@ impl Core {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             in_flight: self.records.in_flight() + 1,
+            lost: self.lost,
             app_limited: self.app_limited_until > 0,
             open: true,
         });
@@ -277,6 +294,7 @@ impl Core {
                 number: record.number,
                 bytes: Bytes::new(u64::from(record.bytes)),
                 sent_at: record.sent_at,
+                sending: record.sending(self.lost),
                 fate: PacketOutcome::Acked { rtt: now - record.sent_at, one_way: None },
             });
         }
@@ -316,6 +334,7 @@ impl Core {
                 number: record.number,
                 bytes: Bytes::new(bytes),
                 sent_at: record.sent_at,
+                sending: record.sending(self.lost),
                 fate: PacketOutcome::Lost,
             });
         }
@@ -431,6 +450,8 @@ impl Core {
             prior_delivered: newest.delivered,
             app_limited: newest.app_limited,
             lost: 0,
+            lost_since_send: self.lost - newest.lost,
+            in_flight_at_send: newest.in_flight,
             delayed: false,
         }
     }
@@ -472,7 +493,7 @@ impl Core {
     }
 
     pub(super) fn answer_mark(&mut self, now: Time) {
-        let Some(newest_sent_at) = self.batch.marked_at else { return };
+        let Some(newest_sent_at) = self.batch.marked_at.filter(|_| !self.counts_marks) else { return };
         let event = Congestion {
             kind: Signal::Ecn,
             lost: 0,
@@ -533,6 +554,8 @@ impl Core {
             rate,
             prior_in_flight: self.batch.prior_in_flight,
             ecn_echo: self.batch.marked_at.is_some(),
+            marked: core::mem::take(&mut self.untold_marks),
+            braked: 0,
         };
         let cx = self.context(now);
         self.control.on_ack(&cx, &mut self.window, &ack);

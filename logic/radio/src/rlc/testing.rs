@@ -22,10 +22,6 @@ impl Packet for TestPacket {
     fn flow(&self) -> u32 {
         0
     }
-    fn is_ect(&self) -> bool {
-        false
-    }
-    fn mark_ce(&mut self) {}
 }
 
 /// All calls of the observer.

@@ -121,8 +121,8 @@ fn am(downlink: u64, uplink: u64, timers: Timers, format: Format) -> BearerConfi
 /// CoDel in place of drop-tail, with the same limit.
 fn codel(target: Span, bytes: u64) -> QueueConfig {
     match QueueConfig::codel(Limit::Bytes(Bytes::new(bytes))) {
-        QueueConfig::CoDel { limit, interval, ecn, .. } => {
-            QueueConfig::CoDel { limit, target, interval, ecn }
+        QueueConfig::CoDel { limit, interval, ecn, ce_threshold, .. } => {
+            QueueConfig::CoDel { limit, target, interval, ecn, ce_threshold }
         }
         other => other,
     }

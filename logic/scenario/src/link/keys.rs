@@ -28,6 +28,18 @@ pub(super) const TRACE: Key<Text> = Key {
     about: "delivery opportunities, as mahimahi records them: `\"builtin:lte\"`, a name from the trace \
             library, or a path",
 };
+pub(super) const LIGHT: Key<Text> = Key {
+    name: "light",
+    kind: Text("file"),
+    default: Open("none"),
+    about: "what was recorded under light load, in CellReplay's form; `trace` is then the recording under heavy load. See below",
+};
+pub(super) const LIGHT_TIMER: Key<Duration> = Key {
+    name: "light_timer",
+    kind: Within(Span::ZERO..=MOST_DELAY),
+    default: Open("none"),
+    about: "with `light`: idle time after which a new train begins",
+};
 pub(super) const REPEAT: Key<Flag> = Key {
     name: "repeat",
     kind: Flag,
@@ -44,7 +56,7 @@ pub(super) const OPPORTUNITY: Key<Size> = Key {
     name: "opportunity",
     kind: Within(Bytes::new(1)..=Bytes::new(1_000_000)),
     default: Open("`\"1504B\"`"),
-    about: "size of one delivery opportunity of the trace",
+    about: "size of one delivery opportunity of the trace; the default is `\"1400B\"` with `light`",
 };
 pub(super) const OVERHEAD: Key<Size> = Key {
     name: "overhead",
@@ -94,6 +106,8 @@ pub(crate) const KEYS: Group = &[
     &TO,
     &RATE,
     &TRACE,
+    &LIGHT,
+    &LIGHT_TIMER,
     &REPEAT,
     &SCALE,
     &OPPORTUNITY,

@@ -1,8 +1,9 @@
 //! The settings of queues.
 
+use ranpace_link::AbcForm;
 use ranpace_units::{Bytes, Span};
 
-use crate::key::{Duration, Flag, Group, Is, Key, Open, Own, Size, Whole, Within};
+use crate::key::{Duration, Flag, Group, Is, Key, Open, Own, Size, Whole, Within, WordOr, Words};
 use crate::limits::LEAST_SPAN;
 
 /// Longest accepted time.
@@ -16,6 +17,13 @@ pub(crate) const FQ_LIMIT: Key<Own> =
 pub(crate) const THRESHOLD: Key<Own> =
     Key { name: "ecn", kind: Own("size"), default: Open("never marks"), about: "" };
 pub(crate) const ECN: Key<Flag, Is<bool>> = Key { name: "ecn", kind: Flag, default: Is(false), about: "" };
+/// For CoDel, with or without queues for each flow.
+pub(crate) const CE_THRESHOLD: Key<WordOr<Duration>> = Key {
+    name: "ce_threshold",
+    kind: WordOr("never", Within(Span::ZERO..=MOST_TIME)),
+    default: Open("`\"never\"`"),
+    about: "",
+};
 pub(crate) const CODEL_TARGET: Key<Duration, Is<Span>> = Key {
     name: "target",
     kind: Within(LEAST_SPAN..=MOST_TIME),
@@ -55,7 +63,41 @@ pub(crate) const MAX_BURST: Key<Duration, Is<Span>> = Key {
     about: "",
 };
 
+pub(crate) const DUAL_LIMIT: Key<Own> =
+    Key { name: "limit", kind: Own("limit"), default: Open("10000 packets"), about: "" };
+pub(crate) const DUAL_UPDATE: Key<Duration, Is<Span>> = Key {
+    name: "update",
+    kind: Within(LEAST_SPAN..=MOST_TIME),
+    default: Is(Span::from_millis(16)),
+    about: "",
+};
+pub(crate) const STEP: Key<Duration, Is<Span>> =
+    Key { name: "step", kind: Within(Span::ZERO..=MOST_TIME), default: Is(Span::from_millis(1)), about: "" };
+pub(crate) const L4SPAN_TARGET: Key<Duration, Is<Span>> = Key {
+    name: "target",
+    kind: Within(LEAST_SPAN..=MOST_TIME),
+    default: Is(Span::from_millis(10)),
+    about: "",
+};
+
+pub(crate) const ABC_DELAY: Key<Duration, Is<Span>> = Key {
+    name: "delay",
+    kind: Within(Span::ZERO..=MOST_TIME),
+    default: Is(Span::from_millis(50)),
+    about: "",
+};
+pub(crate) const ABC_FORM: Key<Words<AbcForm>, Is<AbcForm>> = Key {
+    name: "form",
+    kind: Words(&[("capacity", AbcForm::Capacity), ("authors", AbcForm::Authors)]),
+    default: Is(AbcForm::Capacity),
+    about: "",
+};
+
 pub(crate) const DROP_TAIL: Group = &[&LIMIT, &THRESHOLD];
-pub(crate) const CODEL: Group = &[&LIMIT, &CODEL_TARGET, &INTERVAL, &ECN];
-pub(crate) const FQ_CODEL: Group = &[&FQ_LIMIT, &CODEL_TARGET, &INTERVAL, &QUANTUM, &FLOWS, &ECN];
+pub(crate) const CODEL: Group = &[&LIMIT, &CODEL_TARGET, &INTERVAL, &ECN, &CE_THRESHOLD];
+pub(crate) const FQ_CODEL: Group =
+    &[&FQ_LIMIT, &CODEL_TARGET, &INTERVAL, &QUANTUM, &FLOWS, &ECN, &CE_THRESHOLD];
 pub(crate) const PIE: Group = &[&LIMIT, &PIE_TARGET, &UPDATE, &MAX_BURST, &ECN];
+pub(crate) const DUAL_PI2: Group = &[&DUAL_LIMIT, &PIE_TARGET, &DUAL_UPDATE, &STEP];
+pub(crate) const L4SPAN: Group = &[&LIMIT, &L4SPAN_TARGET];
+pub(crate) const ABC: Group = &[&LIMIT, &ABC_DELAY, &ABC_FORM];

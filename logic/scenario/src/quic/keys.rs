@@ -47,7 +47,12 @@ pub(super) const ACK_DELAY: Key<Duration> = Key {
     default: Open("25 ms, without a request"),
     about: "maximum delay of an acknowledgement, requested likewise; noq limits it to the RTT, but not below 25 ms",
 };
-pub(super) const ECN: Key<Flag> = Key { name: "ecn", kind: Flag, default: Open("`false`"), about: "" };
+pub(super) const ECN: Key<Flag> = Key {
+    name: "ecn",
+    kind: Flag,
+    default: Open("`false`"),
+    about: "on for algorithms that count marks (`prague`)",
+};
 pub(super) const PACING: Key<Flag> = Key {
     name: "pacing",
     kind: Flag,

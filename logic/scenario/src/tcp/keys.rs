@@ -1,10 +1,11 @@
 //! The settings of TCP. The defaults are those of Linux 6.18; `stack` changes them.
 
-use ranpace_tcp::{ControlRtt, Growth, Opener, RtoRule, RttSample};
+use ranpace_tcp::{Ace, ControlRtt, EcnFeedback, Growth, Opener, RtoRule, RttSample};
 use ranpace_units::{Bytes, Span};
 
-use crate::key::{Duration, Flag, Group, Is, Key, Open, Size, Whole, Within, WordOr, Words};
+use crate::key::{By, Duration, Flag, Group, Is, Key, Open, Size, Whole, Within, WordOr, Words};
 use crate::limits::LEAST_SPAN;
+use crate::reader::Field;
 
 /// Shortest timeout: a tick of Linux's fastest clock (HZ = 1000), the unit of its TCP timers. Connections with shorter timeouts
 /// would spend most of their time in timeouts.
@@ -19,6 +20,11 @@ const MOST_WINDOW: Bytes = Bytes::new(1 << 30);
 pub(super) enum Stack {
     Linux,
     Ns3,
+}
+
+/// RFC 3168's feedback, or none.
+fn read_ecn(field: &Field<'_>) -> Option<EcnFeedback> {
+    field.flag().map(|on| if on { EcnFeedback::Classic } else { EcnFeedback::Off })
 }
 
 pub(crate) const MTU: Key<Size> = Key {
@@ -39,7 +45,24 @@ pub(super) const TIMESTAMPS: Key<Flag> = Key {
     default: Open("`true`"),
     about: "timestamps option, 12 bytes on every segment",
 };
-pub(super) const ECN: Key<Flag> = Key { name: "ecn", kind: Flag, default: Open("`false`"), about: "" };
+pub(super) const ECN: Key<WordOr<By<EcnFeedback>>> = Key {
+    name: "ecn",
+    kind: WordOr("accurate", By("`true`, `false`", read_ecn)),
+    default: Open("`false`; `\"accurate\"` for algorithms that count marks (`prague`, `abc`)"),
+    about: "ECN: RFC 3168's feedback, or AccECN's, which counts marks",
+};
+pub(super) const ACE: Key<Words<Ace>> = Key {
+    name: "ace",
+    kind: Words(&[("exact", Ace::Exact), ("wire", Ace::Wire)]),
+    default: Open("`\"exact\"`"),
+    about: "how accurate feedback is read: exactly, or from the three bits of the header as RFC 9768 says",
+};
+pub(super) const ECN_OPTION: Key<Flag> = Key {
+    name: "ecn_option",
+    kind: Flag,
+    default: Open("`false`"),
+    about: "adds AccECN's option, 12 bytes, to acknowledgements with room for it",
+};
 pub(super) const ACK_EVERY: Key<Whole<u32>> = Key {
     name: "ack_every",
     kind: Whole::new(1..=1_000),
@@ -179,6 +202,8 @@ pub(crate) const KEYS: Group = &[
     &INITIAL_WINDOW,
     &TIMESTAMPS,
     &ECN,
+    &ACE,
+    &ECN_OPTION,
     &ACK_EVERY,
     &ACK_DELAY,
     &QUICK_ACKS,

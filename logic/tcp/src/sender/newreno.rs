@@ -72,7 +72,7 @@ impl Sender {
     #[inline(never)]
     pub(super) fn on_plain_ack(&mut self, now: Time, segment: &Segment, update: bool) -> Option<Span> {
         let mut progress = Progress { prior_in_flight: self.plain_in_flight(), ..Progress::default() };
-        if segment.ecn_echo && self.config.ecn && matches!(self.state, State::Open | State::Disorder) {
+        if segment.ecn_echo && self.confirms_marks() && matches!(self.state, State::Open | State::Disorder) {
             self.on_plain_ecn(now);
         }
         if segment.ack > self.una {
@@ -213,6 +213,7 @@ impl Sender {
             return;
         }
         rate.lost = lost;
+        rate.lost_since_send += lost;
         let ack = Ack {
             acked: self.growth(acked),
             delivered: progress.delivered,
@@ -221,6 +222,8 @@ impl Sender {
             rate,
             prior_in_flight: progress.prior_in_flight,
             ecn_echo: segment.ecn_echo,
+            marked: 0,
+            braked: 0,
         };
         let cx = self.context(now);
         self.control.on_ack(&cx, &mut self.window, &ack);
@@ -254,7 +257,7 @@ impl Sender {
     /// The first segment is lost and is retransmitted at once, ignoring window and pace. `first` if this may begin an
     /// episode.
     fn lose_first(&mut self, now: Time, first: bool) {
-        let mut tally = Tally::new(self.wants_packets);
+        let mut tally = Tally::new(self.wants_packets, self.lost);
         if let Some(record) = self.board.first() {
             tally.add(record);
         }
@@ -271,7 +274,7 @@ impl Sender {
         let answer = self.control.on_congestion(&cx, &mut self.window, &event);
         if first {
             self.ignored = answer == LossResponse::Ignore;
-            self.cwr |= self.config.ecn && !self.ignored;
+            self.cwr |= self.confirms_marks() && !self.ignored;
             if let LossResponse::ReduceTo(ssthresh) = answer {
                 self.window.ssthresh = ssthresh;
                 if !self.control.owns_recovery() {
@@ -312,7 +315,7 @@ impl Sender {
         self.retransmits += 1;
         self.backoffs += 1;
         let prior = self.prior_window();
-        let mut tally = Tally::new(self.wants_packets);
+        let mut tally = Tally::new(self.wants_packets, self.lost);
         self.board.mark_all_lost(|_, _| true, |record| tally.add(record));
         self.lost += tally.count;
         self.plain.duplicates = 0;
@@ -338,7 +341,7 @@ impl Sender {
             }
             self.ignored = answer == LossResponse::Ignore;
         }
-        self.cwr |= self.config.ecn && answer != LossResponse::Ignore;
+        self.cwr |= self.confirms_marks() && answer != LossResponse::Ignore;
         self.plain.sent_again += 1;
         self.plain.inflation = 0.0;
         self.plain.reduced = false;

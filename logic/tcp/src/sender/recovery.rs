@@ -6,6 +6,7 @@ use ranpace_units::{Bytes, Time};
 use super::Sender;
 use super::sampling::Progress;
 use super::timers::{TIMEOUT_MIN, TimerKind};
+use crate::ecn::EcnFeedback;
 use crate::prr::Prr;
 use crate::scoreboard::{Flags, Record};
 use crate::segment::Segment;
@@ -38,7 +39,7 @@ impl Sender {
     pub(super) fn react(&mut self, now: Time, segment: &Segment, progress: &Progress) -> Found {
         self.hold_back = false;
         self.prefer_new = false;
-        if segment.ecn_echo
+        if progress.marked
             && let Some(undo) = &mut self.undo
         {
             undo.prior = None; // a mark confirms the congestion
@@ -72,13 +73,13 @@ impl Sender {
         }
         let found = self.detect_losses(now);
         if matches!(self.state, State::Open | State::Disorder) {
-            if segment.ecn_echo && self.config.ecn {
+            if progress.marked {
                 self.on_ecn(now);
             } else {
                 self.state = self.calm();
                 self.forget_retransmissions();
             }
-        } else if self.ignored && self.state != State::Cwr && segment.ecn_echo && self.config.ecn {
+        } else if self.ignored && self.state != State::Cwr && progress.marked {
             self.on_ecn(now); // no reduction is in progress that would be the response
         }
         found
@@ -123,6 +124,11 @@ impl Sender {
         if self.board.sacked_out > 0 { State::Disorder } else { State::Open }
     }
 
+    /// Returns whether a reduction is announced by CWR: with classic feedback.
+    pub(super) fn confirms_marks(&self) -> bool {
+        self.ecn == EcnFeedback::Classic
+    }
+
     fn on_ecn(&mut self, now: Time) {
         let repairing = matches!(self.state, State::Recovery | State::Loss);
         let event =
@@ -133,7 +139,7 @@ impl Sender {
         self.stats.ecn_reductions += 1;
         self.undo = None;
         self.begin_reduction(answer, prior);
-        self.cwr = true;
+        self.cwr = self.confirms_marks();
         self.state = State::Cwr;
         if repairing {
             // Lost segments are still retransmitted. As in CWR, until the receiver has seen the reduction.
@@ -149,7 +155,7 @@ impl Sender {
         self.probe = None;
         self.frto = false;
         self.high = self.next;
-        self.cwr |= self.config.ecn && !self.ignored;
+        self.cwr |= self.confirms_marks() && !self.ignored;
         if let LossResponse::ReduceTo(ssthresh) = answer {
             self.window.ssthresh = ssthresh;
             if !self.control.owns_recovery() {
@@ -207,7 +213,7 @@ impl Sender {
             self.rtt.min(),
             self.rtt.smoothed(),
         );
-        let mut tally = Tally { collect: self.wants_packets, ..Tally::default() };
+        let mut tally = Tally::new(self.wants_packets, self.lost);
         let rack = &self.rack;
         let waiting =
             self.board.sweep(|record| rack.verdict(record, now, window), |record| tally.add(record));
@@ -443,7 +449,7 @@ impl Sender {
         self.retransmits += 1;
         self.backoffs += 1;
         let (rack_rtt, head) = (self.rack.rtt, self.board.first_id());
-        let mut tally = Tally { collect: self.wants_packets, ..Tally::default() };
+        let mut tally = Tally::new(self.wants_packets, self.lost);
         self.board.mark_all_lost(
             |id, record| id == head || rack_rtt.is_zero() || now - record.sent_at >= rack_rtt,
             |record| tally.add(record),
@@ -476,7 +482,7 @@ impl Sender {
         if answer != LossResponse::Own {
             self.window.cwnd = (self.board.in_flight() + 1) as f64;
         }
-        self.cwr |= self.config.ecn && answer != LossResponse::Ignore;
+        self.cwr |= self.confirms_marks() && answer != LossResponse::Ignore;
         self.prr = None;
         self.probe = None;
         self.frto = fresh || again;
@@ -500,13 +506,15 @@ pub(super) struct Tally {
     retransmission: bool,
     /// Whether to collect them for the control.
     collect: bool,
+    /// Segments that the sender had lost before this pass.
+    before: u64,
     packets: Vec<Packet>,
 }
 
 impl Tally {
-    /// An empty tally; `collect` if the control wants each segment.
-    pub fn new(collect: bool) -> Self {
-        Self { collect, ..Self::default() }
+    /// An empty tally of a sender that has lost `before` segments; `collect` if the control wants each segment.
+    pub fn new(collect: bool, before: u64) -> Self {
+        Self { collect, before, ..Self::default() }
     }
 
     pub fn add(&mut self, record: &Record) {
@@ -520,6 +528,7 @@ impl Tally {
                 number: record.number,
                 bytes: Bytes::new(u64::from(record.length)),
                 sent_at: record.sent_at,
+                sending: record.sending(self.before + self.count),
                 fate: PacketOutcome::Lost,
             });
         }

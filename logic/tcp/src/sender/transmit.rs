@@ -1,7 +1,7 @@
 //! Selects the next segment to send, and validates the congestion window by its use.
 
 use ranpace_cc::{Pacing, Sent, State};
-use ranpace_units::{Bytes, Time};
+use ranpace_units::{Bytes, Ecn, Time};
 
 use super::timers::TimerKind;
 use super::{Phase, Sender};
@@ -148,6 +148,11 @@ impl Sender {
         segment.number = self.number;
         segment.window = 65_535;
         segment.echo = self.last_timestamp;
+        match kind {
+            Kind::Syn => segment.offer_ecn(self.config.ecn_feedback()),
+            Kind::SynAck => segment.accept_ecn(self.ecn),
+            _ => {}
+        }
         segment.measure(self.config.timestamps);
     }
 
@@ -159,7 +164,7 @@ impl Sender {
         segment.number = self.number;
         segment.echo = self.last_timestamp;
         segment.window = 65_535;
-        segment.ect = self.config.ecn;
+        segment.ecn = self.codepoint;
         segment.measure(self.config.timestamps);
     }
 
@@ -172,7 +177,7 @@ impl Sender {
         self.data(now, seq, length, segment);
         segment.cwr = core::mem::take(&mut self.cwr);
         self.next += u64::from(length);
-        self.board.push(Record {
+        let mut record = Record {
             seq,
             length,
             flags: Flags::default(),
@@ -181,10 +186,12 @@ impl Sender {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            in_flight: self.board.in_flight() as u32,
+            in_flight: 0,
             run: 0,
-            app_limited: self.app_limited_until > 0,
-        });
+            lost: [0; 3],
+        };
+        record.on_sent(self.board.in_flight(), self.lost, self.app_limited_until > 0);
+        self.board.push(record);
         if self.timer.is_none() || self.board.packets_out() == 1 {
             self.arm_rto(now, false);
         }
@@ -196,18 +203,18 @@ impl Sender {
     fn send_again(&mut self, now: Time, id: u64, probing: bool, segment: &mut Segment) {
         let (number, delivered, delivered_at, first) =
             (self.number, self.delivered, self.delivered_at, self.first_sent_at);
-        let (in_flight, app_limited) = (self.board.in_flight() as u32, self.app_limited_until > 0);
+        let (in_flight, lost, app_limited) = (self.board.in_flight(), self.lost, self.app_limited_until > 0);
         let (mut seq, mut length) = (self.una, 0);
         if let Some(record) = self.board.get_mut(id) {
             (seq, length) = (record.seq, record.length);
             (record.number, record.sent_at) = (number, now);
             (record.delivered, record.delivered_at, record.first_sent_at) = (delivered, delivered_at, first);
-            (record.in_flight, record.app_limited) = (in_flight, app_limited);
+            record.on_sent(in_flight, lost, app_limited);
             record.flags.set(Flags::EVER_RETRANSMITTED);
         }
         self.data(now, seq, length, segment);
         segment.retransmission = true;
-        segment.ect = false; // RFC 3168, 6.1.5
+        segment.ecn = Ecn::NotEct; // RFC 3168, 6.1.5
         self.board.on_retransmitted(id, number);
         self.stats.retransmitted += 1;
         if !probing {

@@ -86,6 +86,8 @@ pub fn torture(control: &mut dyn CongestionControl, seed: u64, events: u64) {
                     rate,
                     prior_in_flight: wild(random),
                     ecn_echo: false,
+                    marked: 0,
+                    braked: 0,
                 };
                 control.on_ack(&cx, &mut w, &ack);
             }

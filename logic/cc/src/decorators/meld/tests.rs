@@ -435,10 +435,10 @@ fn a_second_pass_of_a_silent_episode_is_judged_by_itself() {
     let (mut control, mut w) = (meld(plain(Variant::Mixed)), Window::new(20.0));
     control.on_radio(&at(100), &mut w, &hint(Time::from_millis(100), Some(2292), 0));
     assert_eq!(control.on_congestion(&at(100), &mut w, &loss()), LossResponse::Ignore);
-    assert!(control.silent);
+    assert!(control.episode.is_hidden());
     control.on_radio(&at(108), &mut w, &hint(Time::from_millis(108), Some(2292), 20_000));
     assert_eq!(reduced_to(control.on_congestion(&at(108), &mut w, &loss())), 10.0);
-    assert!(!control.silent, "the parent's own episode now");
+    assert!(!control.episode.is_hidden(), "the parent's own episode now");
 }
 
 #[test]
@@ -449,7 +449,7 @@ fn within_an_episode_of_the_parent_hidden_losses_change_nothing() {
     control.on_radio(&at(108), &mut w, &hint(Time::from_millis(108), Some(2292), 0));
     let again = Congestion { first: false, ..loss() };
     assert_eq!(control.on_congestion(&at(108), &mut w, &again), LossResponse::Ignore);
-    assert!(!control.silent, "recovery's end is the parent's to hear of");
+    assert!(!control.episode.is_hidden(), "recovery's end is the parent's to hear of");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 use super::*;
 use crate::testing::testbed::{ack, context, loss, sample};
 
-pub(super) const MSS: u64 = 1440;
+pub(in crate::radio) const MSS: u64 = 1440;
 
 /// 100 PRBs of LTE, MCS 23, as in Test S-2.
 fn lte(at: Time, users: u16, own: f64, unused: f64) -> RadioHint {
@@ -150,7 +150,7 @@ fn test_s_4_millimetre_waves_of_table_3_1() {
 }
 
 /// The cell of Table 3.1.
-pub(super) fn mmwave() -> CellInfo {
+pub(in crate::radio) fn mmwave() -> CellInfo {
     use ranpace_phy::Both;
     use ranpace_rnis::Technology;
     CellInfo {

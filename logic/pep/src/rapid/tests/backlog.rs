@@ -78,6 +78,26 @@ fn flow_limited_by_the_user_side_is_not_slow() {
 }
 
 #[test]
+fn a_server_that_does_not_know_of_its_window_yet_is_not_slow() {
+    for settings in [Settings::THESIS, Settings::FIELD] {
+        for (advertised, category) in [(None, Category::Slow), (Some(20_000), Category::Fast)] {
+            let mut rig = Rig::new(settings);
+            let flow = rig.open(RTT);
+            if let Some(bytes) = advertised {
+                rig.rapid.on_advertised(rig.now, flow, Bytes::new(bytes));
+            }
+            // What the kernel advertises is no decision: the window stays the one that is to be reached.
+            assert_eq!(
+                rig.rapid.window(flow),
+                Some(Bytes::new(rig.rapid.flow(flow).unwrap().open(&settings) as u64))
+            );
+            rig.play(at(400_000), &[(flow, 1e6)]); // 20 000 B an RTT, of 45 840
+            assert_eq!(rig.categories(flow)[0], category, "{advertised:?}");
+        }
+    }
+}
+
+#[test]
 fn without_information_backlog_is_bounded_by_arrivals() {
     let mut rapid = Rapid::new(Settings::THESIS);
     let flow = rapid.open(at(0), 1, Span::from_millis(100), MSS);

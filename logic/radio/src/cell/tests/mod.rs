@@ -37,10 +37,6 @@ impl Packet for Datagram {
     fn flow(&self) -> u32 {
         0
     }
-    fn is_ect(&self) -> bool {
-        false
-    }
-    fn mark_ce(&mut self) {}
 }
 
 /// The packets that arrived, by user.

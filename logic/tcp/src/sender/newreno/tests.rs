@@ -8,7 +8,7 @@ use ranpace_units::{Bytes, Span, Time};
 use super::super::Sender;
 use crate::config::{ControlRtt, Growth, Opener, RtoRule, RttSample};
 use crate::testing::*;
-use crate::{Config, Kind, Segment};
+use crate::{Config, EcnFeedback, Kind, Segment};
 
 const RTT: Span = Span::from_millis(100);
 const MSS: u64 = 1_448;
@@ -42,6 +42,7 @@ impl Bench {
         bench.now += RTT;
         let mut answer = Segment::new(Kind::SynAck, bench.now);
         answer.window = EDGE;
+        answer.accept_ecn(config.ecn_feedback());
         bench.sender.on_segment(bench.now, &answer);
         bench
     }
@@ -304,7 +305,7 @@ fn a_window_update_is_no_duplicate() {
 
 #[test]
 fn a_mark_cuts_the_window_at_once() {
-    let mut b = Bench::new(Config { ecn: true, ..window(20) }, halve);
+    let mut b = Bench::new(Config { ecn: EcnFeedback::Classic, ..window(20) }, halve);
     b.poll();
     b.now += RTT;
     let mut ack = Segment::new(Kind::Ack, b.now);
@@ -523,7 +524,7 @@ proptest! {
         ],
         ns_3 in any::<bool>(),
         timestamps in any::<bool>(),
-        ecn in any::<bool>(),
+        ecn in prop::sample::select(vec![EcnFeedback::Off, EcnFeedback::Classic, EcnFeedback::Accurate]),
         pacing in any::<bool>(),
         inflate_own in any::<bool>(),
         fetch in any::<bool>(),

@@ -1,4 +1,5 @@
-//! Computes P_max, C_max and the utilisation from the modem's reports (Diarra 2022, section 3.2.4, equations 3.7, 3.8, 3.11).
+//! What reports on a user say about one direction of its radio link: P_max, C_max and the utilisation (Diarra 2022, section 3.2.4,
+//! equations 3.7, 3.8, 3.11, of a modem's uplink), and the rate granted.
 //!
 //! P_current and P_unused are the resources granted to this user and to nobody, P_cell all resources. N is the number of
 //! users with a grant in the last 100 ms, including this one. In a cell that allocates symbols the unit differs, the formulas
@@ -64,11 +65,14 @@ struct TimedHint {
     at: Time,
     own: u64,
     unused: u64,
+    /// Rate of the grants, in bit/s.
+    rate: u64,
 }
 
-/// The radio as SIGMA sees it.
+/// The radio as a control on the device sees it.
 #[derive(Clone, Debug)]
-pub(super) struct Inputs {
+pub(in crate::radio) struct Inputs {
+    direction: Direction,
     reach: PMaxRule,
     average: Average,
     /// Utilisation that counts as 1.
@@ -77,6 +81,7 @@ pub(super) struct Inputs {
     recent: VecDeque<TimedHint>,
     own: u64,
     unused: u64,
+    rate: u64,
     /// When the last hint was measured, and the number of its cell.
     last: Option<(Time, u16)>,
     /// When the device's last grant was measured, with its MCS and layers.
@@ -98,8 +103,15 @@ fn parts(resources: f64, cell: u16) -> u64 {
 }
 
 impl Inputs {
-    pub(super) fn new(reach: PMaxRule, average: Average, full: f64, efficiency: f64) -> Self {
+    pub(in crate::radio) fn new(
+        direction: Direction,
+        reach: PMaxRule,
+        average: Average,
+        full: f64,
+        efficiency: f64,
+    ) -> Self {
         Self {
+            direction,
             reach,
             average,
             full,
@@ -107,6 +119,7 @@ impl Inputs {
             recent: VecDeque::new(),
             own: 0,
             unused: 0,
+            rate: 0,
             last: None,
             grant: None,
             run: 0,
@@ -119,12 +132,12 @@ impl Inputs {
     }
 
     /// The cell of the newest hint.
-    pub(super) fn cell(&self) -> Option<u16> {
+    pub(in crate::radio) fn cell(&self) -> Option<u16> {
         self.last.map(|(_, cell)| cell)
     }
 
     /// Processes a hint. Returns whether the cell has changed; `None` if the hint is unusable.
-    pub(super) fn on_hint(
+    pub(in crate::radio) fn on_hint(
         &mut self,
         now: Time,
         hint: &RadioHint,
@@ -140,7 +153,7 @@ impl Inputs {
         let is_late = self.last.is_some_and(|(last, _)| at.since(last) > stale_after);
         if moved || is_late {
             self.recent.clear();
-            (self.own, self.unused, self.run) = (0, 0, 0);
+            (self.own, self.unused, self.rate, self.run) = (0, 0, 0, 0);
         }
         if moved {
             self.grant = None;
@@ -152,11 +165,13 @@ impl Inputs {
             self.grant = Some((at, hint.mcs, hint.layers));
         }
         // Proportional to the whole cell's rate, so that grants for which no block size exists are not rounded down.
-        let whole = hint.info.rate(Direction::Uplink, hint.mcs, hint.layers, hint.cell.into());
+        let whole = hint.info.rate(self.direction, hint.mcs, hint.layers, hint.cell.into());
         let share = own as f64 / PARTS / f64::from(hint.cell);
         self.granted = Rate::from_bits_per_s_f64(whole.as_f64() * share);
         self.whole = whole;
-        self.keep(TimedHint { at, own, unused: parts(hint.unused, hint.cell) }, hint.tti, base_rtt);
+        let rate = self.granted.bits_per_s();
+        let unused = parts(hint.unused, hint.cell);
+        self.keep(TimedHint { at, own, unused, rate }, hint.tti, base_rtt);
         self.work_out(at, hint);
         Some(moved)
     }
@@ -173,10 +188,12 @@ impl Inputs {
         {
             self.own -= oldest.own;
             self.unused -= oldest.unused;
+            self.rate -= oldest.rate;
             self.recent.pop_front();
         }
         self.own += kept.own;
         self.unused += kept.unused;
+        self.rate += kept.rate;
         self.recent.push_back(kept);
     }
 
@@ -190,7 +207,7 @@ impl Inputs {
         let utilisation = if self.p_max > 0.0 { own / self.p_max } else { 1.0 };
         self.utilisation = if utilisation >= self.full { 1.0 } else { utilisation };
         self.capacity = self.grant.and_then(|(_, mcs, layers)| {
-            let rate = |units| hint.info.rate(Direction::Uplink, mcs, layers, units);
+            let rate = |units| hint.info.rate(self.direction, mcs, layers, units);
             let reachable = rate(self.p_max);
             // Even the whole cell has no block: the MCS is invalid.
             if reachable.is_zero() && rate(hint.cell.into()).is_zero() {
@@ -202,47 +219,53 @@ impl Inputs {
     }
 
     /// Age of the information; `None` if there has been none.
-    pub(super) fn age(&self, now: Time) -> Option<Span> {
+    pub(in crate::radio) fn age(&self, now: Time) -> Option<Span> {
         self.last.map(|(at, _)| now.since(at))
     }
 
     /// Measurement time and cell of the last hint.
-    pub(super) const fn last(&self) -> Option<(Time, u16)> {
+    pub(in crate::radio) const fn last(&self) -> Option<(Time, u16)> {
         self.last
     }
 
     /// Rate of the resources granted to the device according to the last hint.
-    pub(super) const fn granted(&self) -> Rate {
+    pub(in crate::radio) const fn granted(&self) -> Rate {
         self.granted
     }
 
+    /// Mean rate of the resources granted to the device; `None` before the first grant.
+    pub(in crate::radio) fn mean_granted(&self) -> Option<Rate> {
+        self.grant?;
+        Some(Rate::from_bits_per_s(self.rate / self.recent.len().max(1) as u64))
+    }
+
     /// Rate of the whole cell according to the last hint, if it reported a grant.
-    pub(super) fn whole(&self) -> Option<Rate> {
+    pub(in crate::radio) fn whole(&self) -> Option<Rate> {
         (!self.granted.is_zero()).then_some(self.whole)
     }
 
     /// C_max (3.8).
-    pub(super) const fn capacity(&self) -> Option<Rate> {
+    pub(in crate::radio) const fn capacity(&self) -> Option<Rate> {
         self.capacity
     }
 
     /// P_max (3.7) in PRBs.
-    pub(super) const fn p_max(&self) -> f64 {
+    pub(in crate::radio) const fn p_max(&self) -> f64 {
         self.p_max
     }
 
     /// Utz (3.11), 0 to 1; 1 before anything is known.
-    pub(super) const fn utilisation(&self) -> f64 {
+    pub(in crate::radio) const fn utilisation(&self) -> f64 {
         self.utilisation
     }
 
     /// Consecutive hints, none of them late.
-    pub(super) const fn run(&self) -> u32 {
+    pub(in crate::radio) const fn run(&self) -> u32 {
         self.run
     }
 
     /// Restarts the count of consecutive hints.
-    pub(super) const fn begin_run(&mut self) {
+    pub(in crate::radio) const fn begin_run(&mut self) {
         self.run = 0;
     }
 }

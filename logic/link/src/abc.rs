@@ -1,0 +1,230 @@
+//! The router of ABC: each packet tells its sender to send one more, or one less.
+//!
+//! Source: Goyal et al., "ABC: A Simple Explicit Congestion Controller for Wireless Networks" (NSDI 2020), as understood from its abstract
+//! and its authors' code. At dequeue, with `mu` the link's capacity, `cr` the rate at which packets leave and `x` the time that what
+//! waits will take:
+//! `tr = ETA mu - mu / DELTA max(0, x - delay)`, `f = clamp(tr / (2 cr), 0, 1)`, `token = min(token + f, 5)`. While `token > 1` a packet that
+//! came as "accelerate", ECT(1), stays so and takes a token; otherwise it leaves as "brake", ECT(0). A brake is never turned back.
+//!
+//! The form `authors` has `ETA cr` in place of `ETA mu`, a window of 20 ms, and 0.49 token for each opportunity of a trace that was not
+//! used, which lets a sender grow while the queue is empty. Where the capacity is not known, in a cell's bearers, nothing is braked.
+//! `mu = 0`: only a packet that leaves nothing behind accelerates.
+//!
+//! State: the token, and what left in the last window.
+
+use std::collections::VecDeque;
+
+use ranpace_units::{Bytes, Ecn, Span, Time};
+
+use crate::fifo::Fifo;
+use crate::{DropCause, Limit, Observer, Packet, Queued};
+
+/// Share of the capacity that is aimed at.
+const ETA: f64 = 0.98;
+/// Seconds within which a queue above the target is drained.
+const DELTA: f64 = 0.133;
+/// Most tokens.
+const TOKENS: f64 = 5.0;
+/// Tokens of an unused opportunity of a trace, in the form `authors`.
+const UNUSED: f64 = 0.49;
+/// Bytes of an opportunity.
+const OPPORTUNITY: f64 = 1_500.0;
+
+/// How the router knows that more could be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AbcForm {
+    /// By the link's capacity.
+    #[default]
+    Capacity,
+    /// By unused opportunities, as in the authors' code.
+    Authors,
+}
+
+/// A queue that brakes and accelerates.
+pub struct Abc<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    delay: Span,
+    form: AbcForm,
+    token: f64,
+    /// What left within the window: when, and how much.
+    left: VecDeque<(Time, Bytes)>,
+    left_bytes: Bytes,
+    /// When the capacity was last told, and the capacity of the window before, in bytes per second.
+    told: Time,
+    capacity: Option<f64>,
+    /// Bytes that left since.
+    used: Bytes,
+}
+
+/// The share of packets that accelerate: capacity `mu` and rate `cr` in bytes per second, waiting time `x` and its target in seconds.
+fn fraction(form: AbcForm, mu: f64, cr: f64, x: f64, target: f64) -> f64 {
+    let aim = match form {
+        AbcForm::Capacity => ETA * mu,
+        AbcForm::Authors => ETA * cr,
+    };
+    let rate = aim - mu / DELTA * (x - target).max(0.0);
+    (0.5 * rate / cr).clamp(0.0, 1.0)
+}
+
+impl<P: Packet> Abc<P> {
+    /// An empty queue.
+    pub fn new(limit: Limit, delay: Span, form: AbcForm) -> Self {
+        Self {
+            fifo: Fifo::new(),
+            limit,
+            delay,
+            form,
+            token: 0.0,
+            left: VecDeque::new(),
+            left_bytes: Bytes::ZERO,
+            told: Time::ZERO,
+            capacity: None,
+            used: Bytes::ZERO,
+        }
+    }
+
+    /// Time over which rates are measured.
+    fn window(&self) -> Span {
+        match self.form {
+            AbcForm::Capacity => Span::from_millis(40),
+            AbcForm::Authors => Span::from_millis(20),
+        }
+    }
+
+    /// Tells the link's capacity between two instants, in bytes, before packets leave at `now`.
+    pub(crate) fn on_capacity(&mut self, now: Time, between: impl Fn(Time, Time) -> Bytes) {
+        let start = Time::from_nanos(now.as_nanos().saturating_sub(self.window().as_nanos()));
+        let length = now.since(start).as_secs_f64();
+        self.capacity = (length > 0.0).then(|| between(start, now).as_f64() / length);
+        if self.form == AbcForm::Authors && now > self.told {
+            // Opportunities at `now` are about to be used, those when it was last told were used first.
+            let before = |at: Time| Time::from_nanos(at.as_nanos().saturating_sub(1));
+            let unused = (between(before(self.told), before(now)) - self.used).as_f64() / OPPORTUNITY;
+            self.token = (self.token + UNUSED * libm::floor(unused)).min(TOKENS);
+        }
+        (self.told, self.used) = (now, Bytes::ZERO);
+    }
+
+    /// See [`crate::Queue::push`].
+    #[inline]
+    pub fn push(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        if self.fifo.has_room(self.limit, &packet) {
+            self.fifo.push(now, packet, false, observer);
+        } else {
+            observer.on_dropped(now, &packet, DropCause::Overflow);
+        }
+    }
+
+    /// See [`crate::Queue::pop`].
+    pub fn pop(&mut self, now: Time, _: &mut impl Observer<P>) -> Option<Queued<P>> {
+        let waiting = self.fifo.bytes();
+        let mut queued = self.fifo.pop()?;
+        let size = queued.packet.size();
+        self.left.push_back((now, size));
+        self.left_bytes += size;
+        self.used += size;
+        let window = self.window();
+        while let Some((at, old)) = self.left.front()
+            && now.since(*at) >= window
+        {
+            self.left_bytes -= *old;
+            self.left.pop_front();
+        }
+        let Some(mu) = self.capacity else { return Some(queued) };
+        let share = if mu > 0.0 {
+            let cr = self.left_bytes.as_f64() / window.as_secs_f64();
+            fraction(self.form, mu, cr, waiting.as_f64() / mu, self.delay.as_secs_f64())
+        } else {
+            f64::from(u8::from(self.fifo.packets() == 0))
+        };
+        if queued.packet.ecn() == Ecn::Ect1 && !self.accelerates(share) {
+            queued.packet.set_ecn(Ecn::Ect0);
+        }
+        Some(queued)
+    }
+
+    /// Adds the share to the token; returns whether an accelerating packet may stay so.
+    fn accelerates(&mut self, share: f64) -> bool {
+        self.token = (self.token + share).min(TOKENS);
+        let accelerates = self.token > 1.0;
+        self.token -= f64::from(u8::from(accelerates));
+        accelerates
+    }
+
+    /// Bytes waiting.
+    #[inline]
+    pub fn bytes(&self) -> Bytes {
+        self.fifo.bytes()
+    }
+
+    /// Number of waiting packets.
+    #[inline]
+    pub fn packets(&self) -> usize {
+        self.fifo.packets()
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Queued<P>> {
+        self.fifo.pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Log, TestPacket};
+
+    #[test]
+    fn the_share_of_accelerating_packets_is_that_of_the_rule() {
+        let mbit = |mbit: f64| mbit * 125_000.0;
+        for (ms, cr, expected) in [
+            (20.0, 12.0, 0.49),
+            (50.0, 12.0, 0.49),
+            (90.0, 12.0, 0.339_624),
+            (180.34, 12.0, 0.0),
+            (20.0, 6.0, 0.98),
+            (20.0, 4.0, 1.0),
+        ] {
+            let found = fraction(AbcForm::Capacity, mbit(12.0), mbit(cr), ms / 1e3, 0.050);
+            assert!((found - expected).abs() < 1e-6, "{ms} ms, {cr} Mbit/s: {found}");
+        }
+        // 8.150977 Mbit/s are aimed at with 90 ms of queue.
+        let aimed = 2.0 * mbit(12.0) * fraction(AbcForm::Capacity, mbit(12.0), mbit(12.0), 0.090, 0.050);
+        assert!((aimed - mbit(8.150_977)).abs() < 1.0, "{aimed}");
+    }
+
+    #[test]
+    fn half_of_the_packets_accelerate_in_equilibrium() {
+        let mut queue = Abc::<TestPacket>::new(Limit::Unlimited, Span::from_millis(50), AbcForm::Capacity);
+        let found: String = (0..20).map(|_| if queue.accelerates(0.49) { 'A' } else { 'B' }).collect();
+        assert_eq!(found, "BBABABABABABABABABAB");
+    }
+
+    #[test]
+    fn only_accelerating_packets_are_braked_and_only_if_the_capacity_is_known() {
+        for known in [false, true] {
+            let mut queue = Abc::new(Limit::Unlimited, Span::from_millis(50), AbcForm::Capacity);
+            let mut log = Log::default();
+            for (flow, ecn) in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].into_iter().enumerate() {
+                queue.push(Time::ZERO, TestPacket { ecn, ..TestPacket::new(flow as u32, 1500) }, &mut log);
+            }
+            let now = Time::from_millis(100);
+            if known {
+                queue.on_capacity(now, |from, to| Bytes::new(to.since(from).as_nanos() / 1_000_000 * 1_500));
+            }
+            let left: Vec<Ecn> =
+                std::iter::from_fn(|| queue.pop(now, &mut log)).map(|queued| queued.packet.ecn).collect();
+            let of_first = if known { Ecn::Ect0 } else { Ecn::Ect1 };
+            assert_eq!(left, [Ecn::NotEct, of_first, Ecn::Ect0, Ecn::Ce]);
+        }
+    }
+
+    #[test]
+    fn unused_opportunities_are_tokens_in_the_authors_form() {
+        let mut queue = Abc::<TestPacket>::new(Limit::Unlimited, Span::from_millis(50), AbcForm::Authors);
+        queue.on_capacity(Time::from_millis(3), |from, to| {
+            Bytes::new(to.since(from).as_nanos() / 1_000_000 * 1_500)
+        });
+        assert!((queue.token - 2.0 * 0.49).abs() < 1e-12, "{}: that of now is about to be used", queue.token);
+    }
+}
