@@ -7,7 +7,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ranpace_cc::{
     ALL, Ack, Algorithm, Context, Packet, PacketOutcome, RadioHint, RateSample, Received, ReceiverHalf,
-    ReceiverReport, Sample, Sent, State, Transport, Window,
+    ReceiverReport, Sample, Sending, Sent, State, Transport, Window,
 };
 use ranpace_phy::LteBandwidth;
 use ranpace_rnis::CellInfo;
@@ -109,6 +109,7 @@ fn acknowledge(algorithm: &Algorithm, reports: &[Option<ReceiverReport>]) -> f64
                     number: cx.next_packet - 200 + number,
                     bytes: cx.mss,
                     sent_at: Time::ZERO + (cx.now - Time::ZERO - rtt),
+                    sending: Sending { in_flight: 200, ..Sending::default() },
                     fate: PacketOutcome::Acked { rtt, one_way: None },
                 };
                 control.on_packet(&cx, &mut w, &packet);
@@ -126,6 +127,7 @@ fn acknowledge(algorithm: &Algorithm, reports: &[Option<ReceiverReport>]) -> f64
             delivered: 200,
             interval: Some(rtt),
             prior_delivered: cx.delivered.saturating_sub(200),
+            in_flight_at_send: 200,
             ..RateSample::default()
         };
         let ack = Ack {
@@ -136,8 +138,9 @@ fn acknowledge(algorithm: &Algorithm, reports: &[Option<ReceiverReport>]) -> f64
             rate,
             prior_in_flight: 200,
             ecn_echo: false,
-            marked: 0,
-            braked: 0,
+            // One of 16 segments is marked, one of four braked, for controls that count them.
+            marked: u64::from(round % 8 == 0),
+            braked: u64::from(round % 2 == 1),
         };
         control.on_ack(&cx, &mut w, &ack);
         for _ in 0..2 {

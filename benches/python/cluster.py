@@ -46,35 +46,47 @@ def runs_a_second() -> float:
     return 50 / (time.perf_counter() - begun)
 
 
+def play_batches(out: str, numbers: range) -> None:
+    """Plays batches as a worker does, without Dask."""
+    for number in numbers:
+        cluster.play_batch(out, number, ranpace.__version__)
+
+
 def sweep(tasks: int) -> None:
-    """The same batches of a second in this process, by one worker, and by two."""
+    """The same batches of a second without Dask, in one process and in two, and by one worker and by two."""
+    from multiprocessing import get_context
+
     from distributed import Client, LocalCluster
 
     batch = max(1, round(runs_a_second()))
-    runs = batch * tasks
+    runs, vary = batch * tasks, {"flow.cc": ["cubic"]}
     print(f"{tasks} tasks of {batch} runs of 60 s")
-    times = []
+    times = {}
     with tempfile.TemporaryDirectory() as folder:
-        for workers in (0, 1, 2):
-            out = Path(folder) / str(workers)
-            if workers == 0:
-                # The provenance is that of a sweep; batches are played here, without Dask.
-                out.mkdir()
-                plan = {"version": ranpace.__version__, "file": "", "scenario": SCENARIO, "vary": [["flow.cc", ["cubic"]]], "seeds": runs,
-                        "runs": runs, "batch": batch, "traces": None}  # fmt: skip
-                cluster._begin(*cluster._file_system(str(out)), plan, lambda: batch)
+        for processes in (1, 2):
+            out = Path(folder) / f"{processes} processes"
+            out.mkdir()
+            # As a sweep would begin; the first batches, in which Python loads packages, do not count.
+            plan = {"version": ranpace.__version__, "file": "", "scenario": SCENARIO, "vary": [["flow.cc", ["cubic"]]], "seeds": runs + 2 * batch,
+                    "runs": runs + 2 * batch, "batch": batch, "traces": None}  # fmt: skip
+            cluster._begin(*cluster._file_system(str(out)), plan, lambda: batch)
+            with get_context("spawn").Pool(processes) as pool:
+                pool.starmap(play_batches, [(str(out), range(tasks + first, tasks + first + 1)) for first in range(processes)], 1)
                 begun = time.perf_counter()
-                for number in range(tasks):
-                    cluster.play_batch(str(out), number, ranpace.__version__)
-                times.append(time.perf_counter() - begun)
-            else:
-                with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
-                    client.run(lambda: __import__("ranpace.cluster"))
-                    begun = time.perf_counter()
-                    ranpace.sweep(SCENARIO, vary={"flow.cc": ["cubic"]}, seeds=runs, executor=client, out=out, batch=batch)
-                    times.append(time.perf_counter() - begun)
-            print(f"{workers or 'no'} worker(s): {times[-1]:.2f} s", flush=True)
-    print(f"overhead: {times[1] / times[0] - 1:.1%}; speedup of two workers: {times[1] / times[2]:.2f}, over no Dask {times[0] / times[2]:.2f}")
+                pool.starmap(play_batches, [(str(out), range(first, tasks, processes)) for first in range(processes)], 1)
+                times[f"{processes} without Dask"] = time.perf_counter() - begun
+        for workers in (1, 2):
+            out = Path(folder) / f"{workers} workers"
+            with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
+                ranpace.sweep(SCENARIO, vary=vary, seeds=2 * batch, executor=client, out=f"{out} warm", batch=batch)
+                begun = time.perf_counter()
+                ranpace.sweep(SCENARIO, vary=vary, seeds=runs, executor=client, out=out, batch=batch)
+                times[f"{workers} with Dask"] = time.perf_counter() - begun
+    for name, took in times.items():
+        print(f"{name}: {took:.2f} s")
+    one, two = times["1 without Dask"], times["2 without Dask"]
+    print(f"overhead of Dask: {times['1 with Dask'] / one - 1:.1%} with one worker, {times['2 with Dask'] / two - 1:.1%} with two")
+    print(f"speedup by a second process {one / two:.2f}, by a second worker {times['1 with Dask'] / times['2 with Dask']:.2f}")
 
 
 def measure_tasks(tasks: int) -> tuple[float, float]:

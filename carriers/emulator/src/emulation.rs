@@ -199,8 +199,10 @@ pub fn emulate(
         let (say_set_up, set_up) = mpsc::channel();
         let (say_begun, hear_begun) = mpsc::channel();
         let (names, is_over, settings) = (namespaces.names(), &over, &settings);
+        let followed =
+            plan.workloads.as_ref().map(|workloads| workloads.followed.clone()).unwrap_or_default();
         let player = scope.spawn(move || {
-            let player = Player::new(topology, names, settings)?;
+            let player = Player::new(topology, names, settings, &followed)?;
             let _ = say_set_up.send(());
             // Nothing is sent if the loop could not start.
             let begun = hear_begun.recv().unwrap_or_else(|_| Instant::now());

@@ -36,6 +36,8 @@ mod emulation;
 #[cfg(target_os = "linux")]
 mod event_loop;
 #[cfg(target_os = "linux")]
+mod followed;
+#[cfg(target_os = "linux")]
 mod gro;
 #[cfg(target_os = "linux")]
 mod gso;

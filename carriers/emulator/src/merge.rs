@@ -94,6 +94,14 @@ fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<
             add_split(flow, None);
             (quic.first_sent, quic.last_received)
         }
+        Ends::Programs(followed) => {
+            flow.cc.clone_from(&followed.cc);
+            flow.measured = end - from;
+            kernel(flow, &played.record);
+            add_split(flow, None);
+            (flow.totals.last_acked, flow.totals.recoveries) = (followed.last_acked, followed.recoveries);
+            (followed.first_sent, None)
+        }
         Ends::Udp(datagrams) => {
             "udp".clone_into(&mut flow.cc);
             add_split(flow, None);

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use ranpace_units::{Span, Time};
 
 use crate::addresses::{self, host_of};
 use crate::datagrams::Datagrams;
+use crate::followed::Followed;
 use crate::namespaces::Namespaces;
 use crate::quic::QuicStream;
 use crate::record::Record;
@@ -66,6 +67,7 @@ pub enum Ends<'a> {
     Tcp(Box<Stream<'a>>),
     Udp(Box<Datagrams<'a>>),
     Quic(Box<QuicStream<'a>>),
+    Programs(Followed),
 }
 
 /// A flow of the scenario and its state.
@@ -85,6 +87,7 @@ impl Played<'_> {
             Ends::Tcp(stream) => stream.delivered,
             Ends::Udp(datagrams) => datagrams.delivered,
             Ends::Quic(quic) => quic.delivered(),
+            Ends::Programs(followed) => followed.acked,
         }
     }
 }
@@ -155,6 +158,7 @@ impl<'a> Player<'a> {
         topology: &'a Topology,
         names: &[String],
         settings: &'a [Option<Settings>],
+        followed: &BTreeMap<usize, PathBuf>,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let timer =
@@ -188,13 +192,16 @@ impl<'a> Player<'a> {
         let flows = topology.flows().iter().zip(settings).zip(topology.own()).enumerate().map(
             |(flow, ((spec, settings), ends))| {
                 let number = (flow, Topology::port(flow));
-                let ends = match (&spec.transport, settings) {
-                    (Transport::Quic { algorithm, config }, _) => {
+                let ends = match (&spec.transport, settings, followed.get(&flow)) {
+                    (Transport::Quic { algorithm, .. }, _, Some(path)) => {
+                        Ends::Programs(Followed::new(path.clone(), algorithm.as_str()))
+                    }
+                    (Transport::Quic { algorithm, config }, ..) => {
                         let seed = topology.scenario.seed;
                         Ends::Quic(Box::new(QuicStream::new(spec, (algorithm, config), number, *ends, seed)))
                     }
-                    (_, Some(settings)) => Ends::Tcp(Box::new(Stream::new(spec, number, *ends, settings))),
-                    (_, None) => {
+                    (_, Some(settings), _) => Ends::Tcp(Box::new(Stream::new(spec, number, *ends, settings))),
+                    (_, None, _) => {
                         Ends::Udp(Box::new(Datagrams::new(spec, number, *ends, topology.scenario.seed)))
                     }
                 };
@@ -244,6 +251,7 @@ impl<'a> Player<'a> {
                     enter(hosts, inside, quic.places().1)?;
                     quic.listen(poll.registry())?;
                 }
+                Ends::Programs(_) => {}
             }
         }
         Ok(())
@@ -406,6 +414,7 @@ impl<'a> Player<'a> {
             },
             Ends::Udp(datagrams) => datagrams.read(now, buffer)?,
             Ends::Quic(_) => self.work_quic(number)?,
+            Ends::Programs(_) => {}
         }
         Ok(())
     }
@@ -485,9 +494,17 @@ impl<'a> Player<'a> {
 
     /// Reads TCP_INFO everywhere, or only where connections are known.
     fn look(&mut self, everywhere: bool) -> io::Result<()> {
-        for flow in &mut self.flows {
-            if let Ends::Quic(quic) = &flow.ends {
-                quic.info().into_iter().for_each(|info| flow.record.observe(info));
+        let now = self.now();
+        for Played { ends, record, .. } in &mut self.flows {
+            match ends {
+                Ends::Quic(quic) => quic.info().into_iter().for_each(|info| record.observe(info)),
+                Ends::Programs(followed) => {
+                    for sample in followed.read(now)? {
+                        record.observe(TcpInfo::from(&sample));
+                        record.state = sample.state;
+                    }
+                }
+                Ends::Tcp(_) | Ends::Udp(_) => {}
             }
         }
         let mut places = vec![everywhere; self.hosts.len()];

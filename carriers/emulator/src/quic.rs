@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use mio::net::UdpSocket;
 use mio::{Interest, Registry};
-use ranpace_cc::{Algorithm, Pacing};
+use ranpace_cc::Algorithm;
 use ranpace_network::random::mix;
-use ranpace_quic::{Clock, Config, Opener, Receiver, Sender};
+use ranpace_quic::{Clock, Config, Opener, Receiver, Sample, Sender};
 use ranpace_scenario::FlowSpec;
 use ranpace_units::{Ecn, Time};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -283,29 +283,7 @@ impl<'a> QuicStream<'a> {
     /// retransmitted.
     pub fn info(&self) -> Option<TcpInfo> {
         let sender = &self.connection.as_ref()?.sender;
-        let (stats, control, payload) = (sender.stats(), sender.control(), sender.payload().get().max(1));
-        let window = control.window();
-        let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        Some(TcpInfo {
-            mss: short(payload),
-            unacked: short(control.in_flight().get() / payload),
-            srtt: control.smoothed(),
-            min_rtt: None,
-            cwnd: window.cwnd as u32,
-            ssthresh: (window.ssthresh.is_finite() && window.ssthresh < 1e9)
-                .then_some(window.ssthresh as u32),
-            pacing: match window.pacing {
-                Pacing::Rate(rate) => Some(rate.bits_per_s() / 8),
-                _ => None,
-            },
-            retransmitted: short(stats.lost),
-            bytes_acked: stats.acked_bytes.get(),
-            segments_sent: short(stats.sent),
-            delivered: short(stats.acked),
-            bytes_sent: stats.sent_bytes.get(),
-            bytes_retransmitted: stats.lost_bytes.get(),
-            timeouts: u16::try_from(sender.timeouts()).unwrap_or(u16::MAX),
-            ..TcpInfo::default()
-        })
+        let timeouts = u16::try_from(sender.timeouts()).unwrap_or(u16::MAX);
+        Some(TcpInfo { timeouts, ..TcpInfo::from(&Sample::of(sender.control())) })
     }
 }

@@ -1,6 +1,8 @@
 //! Aggregates the kernel's figures of a flow: counters over all of its connections, RTTs, and a series over time in the simulator's
 //! form.
 
+use std::collections::BTreeMap;
+
 use ranpace_network::{Column, Distribution, Histogram, Series, flow_columns};
 use ranpace_units::{Span, Time};
 
@@ -89,6 +91,10 @@ pub struct Record {
     /// The smallest RTT of the current connection before the measured part.
     min_before: Option<Span>,
     rows: Vec<Vec<f64>>,
+    /// What the control shows of itself, by name: a QUIC sender's own.
+    pub state: BTreeMap<String, f64>,
+    /// The same in each row.
+    states: BTreeMap<String, Vec<f64>>,
     last_delivered: u64,
 }
 
@@ -168,6 +174,11 @@ impl Record {
             total.rwnd_limited.as_secs_f64(),
             total.sndbuf_limited.as_secs_f64(),
         ]);
+        for (name, value) in &self.state {
+            let values = self.states.entry(format!("state_{name}")).or_default();
+            values.resize(self.rows.len() - 1, f64::NAN);
+            values.push(*value);
+        }
     }
 
     /// The series: the network's, with the kernel's values replacing its columns row by row.
@@ -184,6 +195,11 @@ impl Record {
                 Some(column) => column.values = own(place),
                 None => series.columns.push(Column { name: (*name).to_owned(), values: own(place) }),
             }
+        }
+        for (name, values) in &self.states {
+            let mut values = values.clone();
+            values.resize(rows, f64::NAN);
+            series.columns.push(Column { name: name.clone(), values });
         }
         series
     }

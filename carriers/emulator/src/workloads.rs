@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 
 use ranpace_scenario::{FlowSpec, Transport};
 use ranpace_tcp::{Config, EcnFeedback, Opener};
@@ -19,6 +20,9 @@ pub struct Workloads {
     /// Controls that were loaded for this emulation: what the scenario calls them, and what the kernel does. Both ends of their
     /// connections have them, as the control of a host would be.
     pub loaded: BTreeMap<String, String>,
+    /// QUIC flows, by their place in the scenario, that programs play: each with the file that the sender's program writes its samples
+    /// to ([`ranpace_quic::Sample`], a line of JSON each). The sender listens at [`Topology::port`].
+    pub followed: BTreeMap<usize, PathBuf>,
 }
 
 /// Why a scenario's workloads cannot be run.
@@ -119,7 +123,12 @@ impl Workloads {
             return Err(WorkloadError::Crowd { found: flows.len() });
         }
         let known = fs::read_to_string(CONTROLS).unwrap_or_default();
-        flows.iter().map(|flow| self.settings_of(flow, &known)).collect()
+        let settings =
+            flows.iter().enumerate().map(|(place, flow)| match self.followed.contains_key(&place) {
+                true => Ok(None),
+                false => self.settings_of(flow, &known),
+            });
+        settings.collect()
     }
 
     fn settings_of(&self, flow: &FlowSpec, known: &str) -> Result<Option<Settings>, WorkloadError> {

@@ -26,9 +26,9 @@
 
 pub mod reports;
 
+use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use noq::congestion::{Controller, ControllerFactory};
@@ -36,30 +36,27 @@ use noq::{Connection, PathId};
 pub use ranpace_cc::{
     Algorithm, AlgorithmError, Allocation, PepReport, RadioHint, ReceiverReport, bw_report,
 };
-use ranpace_quic::{Adapter, Clock, Control, Stats};
+use ranpace_quic::{Adapter, Clock};
+pub use ranpace_quic::{Control, Sample, Stats};
 use ranpace_units::{Bytes, Time};
 
 /// Makes a control for each connection: a factory for [`noq::TransportConfig::congestion_controller_factory`].
 #[derive(Debug)]
-pub struct Controls {
-    algorithm: Algorithm,
-    clock: Clock,
-    /// Seed of the next control's random choices.
-    seed: AtomicU64,
-}
+pub struct Controls(ranpace_quic::Controls);
 
 impl Controls {
-    /// Makes controls of this kind.
-    ///
-    /// Random choices (which few controls make) are the same in every process that makes its connections in the same order.
+    /// Makes controls of this kind. Their clock begins now.
     pub fn new(algorithm: Algorithm) -> Self {
-        Self { algorithm, clock: Clock::new(Instant::now()), seed: AtomicU64::new(0) }
+        Self(ranpace_quic::Controls::new(algorithm, Clock::new(Instant::now())))
     }
+}
 
-    /// The time of `instant` on the clock of these controls, which [`RadioHint::measured_at`] and the like count by. Instants
-    /// before the factory was made are [`Time::ZERO`].
-    pub fn time(&self, instant: Instant) -> Time {
-        self.clock.time(instant)
+/// What they are, and their clock, by which [`RadioHint::measured_at`] and the like count.
+impl Deref for Controls {
+    type Target = ranpace_quic::Controls;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 
@@ -78,8 +75,7 @@ impl FromStr for Controls {
 
 impl ControllerFactory for Controls {
     fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        let control = self.algorithm.build(self.seed.fetch_add(1, Ordering::Relaxed));
-        Control::driven_by_noq(control, Bytes::new(current_mtu.into()), self.clock).controller()
+        self.control(current_mtu).controller()
     }
 }
 
@@ -96,7 +92,7 @@ impl ConnectionControl {
         Self { connection, controls }
     }
 
-    /// Passes on what a cell reports of the user. Its age is judged by [`RadioHint::measured_at`], see [`Controls::time`].
+    /// Passes on what a cell reports of the user. Its age is judged by [`RadioHint::measured_at`], see [`ranpace_quic::Controls::time`].
     ///
     /// Returns false if nobody heard it: the connection has another controller, or its path is closed.
     pub fn on_radio(&self, hint: &RadioHint) -> bool {
@@ -129,8 +125,13 @@ impl ConnectionControl {
         self.control().map(|control| control.window_bytes())
     }
 
-    /// The control of the present path: after a migration to another address noq has made a new one.
-    fn control(&self) -> Option<Control> {
+    /// Window, RTT, counters and the control's own values now, for a record over time; `None` as for [`Self::stats`].
+    pub fn sample(&self) -> Option<Sample> {
+        self.control().map(|control| Sample::of(&control))
+    }
+
+    /// The control of the present path: after a migration to another address noq has made a new one. `None` as for [`Self::stats`].
+    pub fn control(&self) -> Option<Control> {
         let controller = self.connection.congestion_state(PathId::ZERO)?.into_any();
         controller.downcast::<Adapter>().ok().map(|adapter| adapter.control())
     }

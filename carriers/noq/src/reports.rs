@@ -100,7 +100,7 @@ pub fn accepts(offer: &str, controls: &Controls) -> Result<(), OfferError> {
         return Err(OfferError::Version { found: version.to_owned() });
     }
     let offered = Algorithm::from_str(control)?;
-    let wanted = &controls.algorithm;
+    let wanted = controls.algorithm();
     let format = |algorithm: &Algorithm| algorithm.options().value("report", "", String::new());
     let same = offered.entry().name == wanted.entry().name && format(&offered) == format(wanted);
     if same && has_half(wanted.entry()) {

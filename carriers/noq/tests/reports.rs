@@ -10,7 +10,10 @@ use noq::{
     TransportConfig,
 };
 use ranpace_noq::reports::{self, Meter, NumberedReport, ReportRefusal};
-use ranpace_noq::{ConnectionControl, Controls, bw_report};
+use ranpace_noq::{ConnectionControl, Controls, RadioHint, bw_report};
+use ranpace_phy::LteBandwidth;
+use ranpace_rnis::CellInfo;
+use ranpace_units::Time;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::time::{Instant, sleep_until};
 
@@ -109,6 +112,68 @@ async fn the_rate_that_a_receiver_measures_reaches_the_sender() {
     rig.client.close(0_u32.into(), b"");
     assert_eq!(reporting.await.unwrap(), Ok(()));
     listening.await.unwrap();
+}
+
+/// Half of a cell of 10 MHz, at a CQI of 10.
+fn grant(measured_at: Time) -> RadioHint {
+    RadioHint {
+        tbs_bits: Some(11_448),
+        granted: 25.0,
+        most_granted: 25,
+        cell: 50,
+        unused: 25.0,
+        active_users: 1,
+        cqi: Some(10),
+        mcs: 16,
+        layers: 1,
+        ..RadioHint::of(CellInfo::lte(1, LteBandwidth::Mhz10), measured_at)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_of_each_receiver_reach_its_control() {
+    // One that only measures, and those whose modem tells them of grants and qualities.
+    for (name, length_ms) in
+        [("cdbe", 500), ("cqic-s", 500), ("dcic", 500), ("quic-cqic:tbs=1000/4000/9000", 1_200)]
+    {
+        let controls: Arc<Controls> = Arc::new(name.parse().unwrap());
+        let meter = Meter::new(&name.parse().unwrap()).unwrap();
+        let rig = Rig::new(&meter, controls.clone()).await;
+        let reporting = tokio::spawn({
+            let (meter, connection) = (meter.clone(), rig.client.clone());
+            async move { meter.report(&connection).await }
+        });
+        let control = ConnectionControl::new(rig.server.clone(), controls);
+        let heard = Arc::new(Mutex::new(0));
+        tokio::spawn({
+            let (control, heard) = (control.clone(), heard.clone());
+            async move {
+                reports::listen(&control, |report| {
+                    report.unwrap();
+                    *heard.lock().unwrap() += 1;
+                })
+                .await
+            }
+        });
+        let telling = meter.wants_radio().then(|| {
+            let meter = meter.clone();
+            tokio::spawn(async move {
+                loop {
+                    meter.on_radio(&grant(meter.time(std::time::Instant::now())));
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            })
+        });
+        // QUIC-CQIC reports after windows of 500 ms.
+        rig.stream(Duration::from_millis(length_ms)).await;
+        let heard = *heard.lock().unwrap();
+        assert!(heard >= 5, "{name}: {heard} reports");
+        let state = control.sample().unwrap().state;
+        assert!(state.contains_key("guard_driven"), "{name}: {state:?}");
+        rig.client.close(0_u32.into(), b"");
+        reporting.await.unwrap().unwrap();
+        telling.inspect(tokio::task::JoinHandle::abort);
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@
 mod rig;
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -197,6 +197,15 @@ impl Peer {
     }
 }
 
+/// An endpoint whose socket, one for all its connections, holds what a thousand of them get at once.
+fn client() -> Endpoint {
+    let endpoint = endpoint(TransportConfig::default());
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 64 << 20).unwrap();
+    endpoint.rebind(socket).unwrap();
+    endpoint
+}
+
 fn measure() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let servers = [OWN, "cubic", "newreno+meld-me", "bbr1"];
@@ -239,7 +248,7 @@ async fn large(what: &str) -> (f64, f64) {
 /// Seconds of many downloads at once, and how many failed.
 async fn many(what: &str) -> (f64, usize) {
     let process = Process::start(what);
-    let endpoint = endpoint(TransportConfig::default());
+    let endpoint = client();
     let mut peers = Vec::new();
     for _ in 0..MANY {
         peers.push(process.connect(&endpoint).await);
@@ -257,7 +266,7 @@ async fn many(what: &str) -> (f64, usize) {
 /// Bytes that a connection takes which has answered a request and waits for another one.
 async fn memory(what: &str) -> f64 {
     let process = Process::start(what);
-    let endpoint = endpoint(TransportConfig::default());
+    let endpoint = client();
     let mut peers = Vec::new();
     let mut connect = async |count: usize| {
         for _ in 0..count {

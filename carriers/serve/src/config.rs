@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ranpace_cc::{Algorithm, AlgorithmError};
 use ranpace_rnisd::client::{Origin, Wanted};
+pub use ranpace_tap::config::AgentConfig;
 use ranpace_units::Span;
 
 /// A server's configuration.
@@ -26,12 +27,18 @@ pub struct Config {
     pub tcp_control: ByPrefix<Option<String>>,
     /// Radio information.
     pub feed: Option<Feed>,
+    /// Lightweight PEPs, for Multi-Domain control over QUIC.
+    pub pep: Option<AgentConfig>,
     /// Folders without an `index.html` are answered with a list of their files.
     pub list_folders: bool,
     /// Most bytes of a path that ends in `/bytes/N`, which is answered with N bytes that are in no file; without it there are no such paths.
     pub generated: Option<u64>,
     /// Folder of the logs of QUIC connections.
     pub qlog: Option<PathBuf>,
+    /// File that takes samples of the controls of QUIC connections, and the interval.
+    pub samples: Option<(PathBuf, Duration)>,
+    /// Size of all QUIC packets, the UDP payload, which the path must carry; without it, noq finds the largest that it does.
+    pub packet: Option<u16>,
     /// Address of `/metrics`.
     pub metrics: Option<SocketAddr>,
     /// Time for open downloads to end when the server stops.
@@ -51,9 +58,12 @@ impl Config {
             quic_control: ByPrefix::new("cubic".parse().expect("CUBIC is always there")),
             tcp_control: ByPrefix::new(None),
             feed: None,
+            pep: None,
             list_folders: false,
             generated: None,
             qlog: None,
+            samples: None,
+            packet: None,
             metrics: None,
             grace: Duration::from_secs(30),
             limits: Limits::default(),

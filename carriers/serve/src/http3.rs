@@ -14,6 +14,7 @@ use ranpace_noq::{ConnectionControl, reports};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
 use crate::content::PIECE;
@@ -143,6 +144,13 @@ async fn serve(
     let _open = shared.metrics.enter(Protocol::Http3);
     let _listening =
         shared.radio.as_ref().map(|radio| radio.listen(address, connection.clone(), chooser.clone()));
+    let _watching = shared.peps.as_ref().map(|peps| peps.watch(connection.clone(), chooser.clone()));
+    let over = CancellationToken::new();
+    if let Some(samples) = shared.samples.clone() {
+        let (connection, chooser, over) = (connection.clone(), chooser.clone(), over.clone());
+        tokio::spawn(async move { samples.record(connection, chooser, over).await });
+    }
+    let _over = over.drop_guard();
     let transport =
         h3_noq::Connection::new(connection.clone()).receive_at_most(STREAM).finish_when_acknowledged();
     let http = h3::server::builder().max_field_section_size(FIELDS).send_grease(false).build(transport).await;

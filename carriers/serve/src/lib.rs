@@ -6,8 +6,8 @@
 //! * [`files`], [`answer`], [`content`]: which file a request means, what it is answered with, and the bytes of the answer. Both protocols
 //!   use them.
 //! * [`http3`], [`http1`]: the protocols.
-//! * [`control`]: which control a connection gets; [`radio`]: what it hears.
-//! * [`certificate`], [`metrics`].
+//! * [`control`]: which control a connection gets; [`radio`] and [`pep`]: what it hears; [`samples`]: what it did, on file.
+//! * [`certificate`], [`metrics`], [`qlog`].
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 #![cfg(target_os = "linux")]
@@ -21,7 +21,10 @@ pub mod files;
 pub mod http1;
 pub mod http3;
 pub mod metrics;
+pub mod pep;
+pub mod qlog;
 pub mod radio;
+pub mod samples;
 pub mod server;
 pub mod shared;
 

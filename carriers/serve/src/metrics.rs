@@ -86,6 +86,8 @@ pub struct Metrics {
     pub hints: Counter,
     /// Reports of receivers that controls took.
     pub reports: Counter,
+    /// Reports of Lightweight PEPs that controls were told.
+    pub pep_reports: Counter,
     /// DATAGRAM frames of clients that were no reports, or old ones.
     pub refused_reports: Counter,
     /// QUIC packets sent, of connections that have ended.
@@ -118,6 +120,11 @@ impl Default for Metrics {
             retries: metric!("retries", "Clients that had to prove their addresses", Counter::default()),
             hints: metric!("hints", "Hints about users' radio that controls were told", Counter::default()),
             reports: metric!("reports", "Reports of receivers that controls took", Counter::default()),
+            pep_reports: metric!(
+                "pep_reports",
+                "Reports of Lightweight PEPs that controls were told",
+                Counter::default()
+            ),
             refused_reports: metric!(
                 "refused_reports",
                 "DATAGRAM frames of clients that were no reports, or old ones",

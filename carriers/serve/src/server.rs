@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use h3::error::Code;
 use noq::crypto::rustls::QuicServerConfig;
-use noq::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
+use noq::{Endpoint, EndpointConfig, Runtime as _, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use ranpace_noq::{Controls, reports};
 use ranpace_rnisd::client::ClientError;
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -22,7 +23,10 @@ use crate::certificate::{self, Certificate};
 use crate::config::{ByPrefix, Config};
 use crate::files::Folder;
 use crate::metrics::{self, Metrics};
+use crate::pep::{PepThread, Peps};
+use crate::qlog::Logs;
 use crate::radio::{FeedThread, Radio};
+use crate::samples::Samples;
 use crate::shared::Shared;
 use crate::{http1, http3};
 
@@ -32,6 +36,10 @@ const LAST: Duration = Duration::from_secs(1);
 const OTHER_STREAMS: u32 = 8;
 /// Bytes that a client may send ahead on a stream, and on a connection. Ours: requests are short.
 const RECEIVE_WINDOW: u32 = 64 << 10;
+/// Bytes of the kernel's buffers of the QUIC socket, which is one for all connections. Ours: what a thousand clients send at once, each
+/// its first packet or acknowledgements. The kernel's default, 208 KiB, holds 90 first packets; the others were lost, and clients whose
+/// packet was lost three times in a row waited for 1 + 2 + 4 s.
+const SOCKET_BUFFER: usize = 8 << 20;
 /// Packets that wait for a handshake. Ours.
 const MOST_INCOMING: usize = 4_096;
 
@@ -39,10 +47,10 @@ const MOST_INCOMING: usize = 4_096;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The folder cannot be served.
+    /// The folder cannot be served, or what is recorded cannot be written.
     #[error("{}: {error}", folder.display())]
     Folder {
-        /// The folder.
+        /// The folder, or the file.
         folder: std::path::PathBuf,
         /// The system's reason.
         #[source]
@@ -93,6 +101,7 @@ pub struct Server {
     fingerprint: String,
     grace: Duration,
     feed: Option<FeedThread>,
+    peps: Option<PepThread>,
     runtime: Option<Runtime>,
 }
 
@@ -111,6 +120,11 @@ impl Server {
             // noq only warns, connection by connection.
             check_writable(folder).map_err(|error| ServeError::Folder { folder: folder.clone(), error })?;
         }
+        let samples = config.samples.as_ref().map(|(file, interval)| {
+            let opened = Samples::append(file, *interval);
+            opened.map(Arc::new).map_err(|error| ServeError::Folder { folder: file.clone(), error })
+        });
+        let samples = samples.transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("serve")
@@ -127,6 +141,8 @@ impl Server {
             tcp_control: config.tcp_control.clone(),
             transport: Arc::clone(&transport),
             radio: config.feed.as_ref().map(|_| Radio::default()),
+            peps: config.pep.as_ref().map(Peps::open).transpose()?,
+            samples,
             quic_addresses: Arc::default(),
             tcp_addresses: Arc::default(),
             stop: CancellationToken::new(),
@@ -139,7 +155,7 @@ impl Server {
         // TCP first: the port may be chosen by the system, and both have the same.
         let tcp = listen(config.listen, "HTTP/1.1", &config.tcp_control)?;
         let address = local(&tcp, config.listen)?;
-        let endpoint = endpoint(address, quic_settings(&certificate, &transport)?)?;
+        let endpoint = endpoint(address, quic_settings(&certificate, &transport)?, shared.peps.as_ref())?;
         let tls = certificate::settings(&certificate, "http/1.1").map_err(ServeError::Setup)?;
         let plain = config.plain.map(|of| listen(of, "plain HTTP/1.1", &config.tcp_control)).transpose()?;
         let plain_address = plain.as_ref().zip(config.plain).map(|(listener, of)| local(listener, of));
@@ -155,6 +171,8 @@ impl Server {
             (Some(feed), Some(radio)) => Some(FeedThread::start(feed, radio.clone(), Arc::clone(&metrics))?),
             _ => None,
         };
+
+        let peps = shared.peps.as_ref().map(|peps| peps.hear(Arc::clone(&metrics))).transpose()?;
 
         let acceptor = TlsAcceptor::from(Arc::new(tls));
         tokio::spawn(http1::accept(tcp, Some(acceptor), address.port(), Arc::clone(&shared)));
@@ -176,6 +194,7 @@ impl Server {
             fingerprint,
             grace: config.grace,
             feed,
+            peps,
             runtime: Some(runtime),
         })
     }
@@ -226,6 +245,7 @@ impl Drop for Server {
             let _ = tokio::time::timeout(LAST, self.endpoint.wait_idle()).await;
         });
         self.feed = None;
+        self.peps = None;
         runtime.shutdown_timeout(LAST);
     }
 }
@@ -272,8 +292,11 @@ fn transport(config: &Config, control: &Arc<Controls>) -> TransportConfig {
         .receive_window(VarInt::from(RECEIVE_WINDOW * 4))
         .send_window(http3::SEND_WINDOW)
         .datagram_receive_buffer_size(Some(reports::RECEIVE_BUFFER));
+    if let Some(packet) = config.packet {
+        transport.initial_mtu(packet).min_mtu(packet).mtu_discovery_config(None);
+    }
     if let Some(folder) = &config.qlog {
-        transport.qlog_from_path(folder, "ranpace");
+        transport.qlog_factory(Arc::new(Logs::new(folder.clone())));
     }
     transport
 }
@@ -289,21 +312,43 @@ fn quic_settings(
     Ok(settings)
 }
 
-fn endpoint(address: SocketAddr, settings: ServerConfig) -> Result<Endpoint, ServeError> {
+fn endpoint(
+    address: SocketAddr,
+    settings: ServerConfig,
+    peps: Option<&Peps>,
+) -> Result<Endpoint, ServeError> {
     let open = || {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
         if address.is_ipv6() {
             socket.set_only_v6(false)?;
         }
         socket.bind(&address.into())?;
-        Endpoint::new(
+        widen(&socket);
+        let socket = TokioRuntime.wrap_udp_socket(UdpSocket::from(socket))?;
+        let socket = match peps {
+            Some(peps) => peps.socket(socket)?,
+            None => socket,
+        };
+        Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
             Some(settings),
-            UdpSocket::from(socket),
+            socket,
             Arc::new(TokioRuntime),
         )
     };
     open().map_err(|error| ServeError::Listen { address, what: "HTTP/3", error })
+}
+
+/// Gives a socket buffers of [`SOCKET_BUFFER`], or of as much as the system allows without rights.
+fn widen(socket: &Socket) {
+    if set_socket_recv_buffer_size_force(socket, SOCKET_BUFFER).is_err()
+        && let Err(error) = socket.set_recv_buffer_size(SOCKET_BUFFER)
+    {
+        tracing::warn!(%error, "the buffer of the QUIC socket stays small: many clients at once lose packets");
+    }
+    if let Err(error) = socket.set_send_buffer_size(SOCKET_BUFFER) {
+        tracing::debug!(%error, "the send buffer of the QUIC socket stays small");
+    }
 }
 
 /// Listens for TCP connections, whose kernel control is the default one of the configuration.

@@ -14,7 +14,9 @@ use crate::answer::{Answer, Answerer};
 use crate::config::{ByPrefix, Limits};
 use crate::content::ContentError;
 use crate::metrics::{Metrics, Protocol, ProtocolLabels, Reason, RequestLabels};
+use crate::pep::Peps;
 use crate::radio::Radio;
+use crate::samples::Samples;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub struct Shared {
     pub(crate) tcp_control: ByPrefix<Option<String>>,
     pub(crate) transport: Arc<TransportConfig>,
     pub(crate) radio: Option<Radio>,
+    pub(crate) peps: Option<Peps>,
+    pub(crate) samples: Option<Arc<Samples>>,
     pub(crate) quic_addresses: Arc<PerAddress>,
     pub(crate) tcp_addresses: Arc<PerAddress>,
     /// No new connection and no new request.

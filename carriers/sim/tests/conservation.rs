@@ -70,7 +70,7 @@ fn link(index: usize, last: bool) -> impl Strategy<Value = String> {
     })
 }
 
-const CONTROLS: [&str; 19] = [
+const CONTROLS: [&str; 20] = [
     "prague",
     "abc",
     "newreno",
@@ -79,6 +79,7 @@ const CONTROLS: [&str; 19] = [
     "cubic:hystart=plusplus",
     "bbr1",
     "bbr-zhong",
+    "bbr3",
     "vegas",
     "veno",
     "westwood",

@@ -1,5 +1,6 @@
 //! `ranpace emulate`: a scenario by the real clock, for real programs.
 
+pub mod download;
 mod live;
 pub mod real;
 

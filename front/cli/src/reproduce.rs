@@ -30,7 +30,8 @@ use crate::{common, interrupt, output};
     ranpace reproduce c2tcp-table1 --traces DIR\n  \
     ranpace reproduce 001 --traces DIR --json\n  \
     ranpace reproduce 000 --real                    on Linux too, with `ranpace proxy`; needs root\n  \
-    ranpace reproduce 002 --real --quick            as a quick look, with `ranpace pep` and the kernel's mdcc\n\n\
+    ranpace reproduce 002 --real --quick            as a quick look, with `ranpace pep` and the kernel's mdcc\n  \
+    ranpace reproduce 003 --real                    MELD over QUIC, by `ranpace serve` and `ranpace fetch`\n\n\
     Recorded traces are not part of Ranpace; docs/reproductions.md says where they come from. The recorded\n\
     verdicts, and the reasons for what was missed, are in reproductions/.")]
 pub struct Reproduce {
@@ -49,8 +50,8 @@ pub struct Reproduce {
     /// Play shorter runs at fewer points, for a quick look; nothing is judged
     #[arg(long)]
     quick: bool,
-    /// Play those that have a part on Linux in real time too: the kernels' TCP over emulated cells, `ranpace proxy`, `ranpace pep` and
-    /// our controls in the kernel, beside the same runs simulated. Needs root
+    /// Play those that have a part on Linux in real time too: the kernels' TCP over emulated cells, `ranpace proxy`, `ranpace pep`,
+    /// our controls in the kernel, `ranpace serve` and `ranpace fetch`, beside the same runs simulated. Needs root
     #[arg(long, conflicts_with_all = ["sensitivity", "list"])]
     real: bool,
     /// Write the verdicts into the experiments' folders of a checkout: verdicts.json, and their part of README.md
@@ -149,7 +150,7 @@ impl Reproduce {
         }
         let minutes = needed.1.as_secs_f64() / 60.0;
         common::say(&format!(
-            "{} emulations in real time, one after the other: about {minutes:.1} min; what is in the results already is not repeated",
+            "{} emulations in real time, one after the other: {minutes:.1} min at most; what is in the results already is not repeated",
             needed.0
         ));
         let mut all = Vec::new();
@@ -177,9 +178,11 @@ impl Reproduce {
             let Some(simulated) = reproduce::play(&simulated, recordings, &how).map_err(failure)? else {
                 break;
             };
-            let Some(played) = reproduce::play_on(&kernel, part, recordings, &how).map_err(failure)? else {
+            let Some(mut played) = reproduce::play_on(&kernel, part, recordings, &how).map_err(failure)?
+            else {
                 break;
             };
+            played.tables.extend(reproduce::completions(&simulated, &played));
             self.show_tables(&played, &store)?;
             if let Some(folder) = &self.record {
                 Record::of(&played)

@@ -59,6 +59,70 @@ fn kill_9_at_any_moment_leaves_no_partial_file_under_the_whole_ones_name() {
     }
 }
 
+/// `ranpace serve` as a process, at a port, with a certificate that stays the same when it is started again.
+#[cfg(feature = "serve")]
+fn serve(folder: &Path, address: &str) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ranpace"));
+    command.current_dir(folder).args(["serve", "files", "--listen", address]);
+    command.args(["--certificate", "certificate.pem", "--key", "key.pem"]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    while std::net::TcpStream::connect(address).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the server does not listen");
+        sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+#[test]
+#[cfg(feature = "serve")]
+fn kill_9_of_the_server_at_any_moment_leaves_no_partial_file_under_the_whole_ones_name() {
+    const SIZE: usize = 60_000_000;
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("files")).unwrap();
+    let whole = content(SIZE);
+    fs::write(folder.path().join("files/file"), &whole).unwrap();
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(folder.path().join("certificate.pem"), own.cert.pem()).unwrap();
+    fs::write(folder.path().join("key.pem"), own.signing_key.serialize_pem()).unwrap();
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (address, url) = (format!("127.0.0.1:{port}"), format!("https://localhost:{port}/file"));
+    let mut resumed = 0;
+    for (http, pauses_ms) in [("3", [20, 60, 120, 250]), ("1.1", [10, 30, 60, 120])] {
+        let saved = folder.path().join("saved");
+        let arguments =
+            [&url, "--insecure", "--timeout", "500ms", "--http", http, "--save", saved.to_str().unwrap()];
+        for pause_ms in pauses_ms {
+            let mut server = serve(folder.path(), &address);
+            let running = ranpace(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            sleep(Duration::from_millis(pause_ms));
+            server.kill().unwrap();
+            server.wait().unwrap();
+            let output = running.wait_with_output().unwrap();
+            let is_whole = saved.join("file").exists();
+            assert_eq!(
+                output.status.success(),
+                is_whole,
+                "HTTP/{http}, after {pause_ms} ms: {:?}",
+                texts(&output)
+            );
+            if is_whole {
+                assert!(fs::read(saved.join("file")).unwrap() == whole, "HTTP/{http}, after {pause_ms} ms");
+            }
+        }
+        let mut server = serve(folder.path(), &address);
+        let output = ranpace(&[&arguments[..], &["--json"]].concat()).output().unwrap();
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert!(output.status.success(), "{:?}", texts(&output));
+        assert!(fs::read(saved.join("file")).unwrap() == whole, "HTTP/{http}: another content came");
+        let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        resumed += usize::from(figures[0]["each"][0]["resumed_from_bytes"].as_u64().unwrap() > 0);
+        fs::remove_dir_all(&saved).unwrap();
+    }
+    assert!(resumed > 0, "no download was broken off in the middle");
+}
+
 #[test]
 fn a_full_disk_is_told_and_the_download_goes_on_when_there_is_room() {
     if !nix::unistd::geteuid().is_root() {

@@ -9,6 +9,8 @@ mod pep_tests {
     mod lies;
     mod packets;
     mod quic;
+    #[cfg(all(feature = "serve", feature = "fetch"))]
+    mod serve;
 }
 
 use std::fs;

@@ -46,6 +46,8 @@ mod _ranpace {
     #[pymodule_export]
     use crate::results::{Comparison, Reproduction, Run};
     #[pymodule_export]
+    use crate::supervise::stop_runs;
+    #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
     use crate::traces::{Trace, trace};

@@ -227,7 +227,7 @@ def test_other_threads_go_on_during_a_run(scenario: str) -> None:
     assert ticks >= 3
 
 
-@pytest.mark.parametrize("cc", ["newreno"])
+@pytest.mark.parametrize("cc", ["newreno", "mine"])
 def test_an_interpreter_that_ends_during_a_run_does_not_crash(scenario: str, cc: str) -> None:
     scenario = scenario.replace("2s", "100000s").replace("newreno", cc)
     code = f"""
@@ -247,6 +247,7 @@ def test_a_reproduction_has_verdicts() -> None:
     played = ranpace.reproduce("001-a1-detector", quick=True)
     assert set(played.table["experiment"]) == {"001-a1-detector"}
     assert len(played.table) > 0
+    assert ranpace.reproduce("001-a6-target", quick=True).pictures[0].startswith("<svg xmlns")
 
 
 def test_traces_are_made_changed_and_played(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ pub use ranpace_rnis::RadioHint;
 pub use self::control::{CongestionControl, LossBased, View};
 pub use self::events::{
     Ack, Allocation, Congestion, Context, EcnUse, LossResponse, Packet, PacketOutcome, PathMemory, PepReport,
-    RateSample, Sample, Sent, Signal, State,
+    RateSample, Sample, Sending, Sent, Signal, State,
 };
 pub use self::receiver::{Received, ReceiverHalf};
 pub use self::report::ReceiverReport;

@@ -5,8 +5,8 @@ use crate::client_driven::{cdbe, cdbev2, cqic_s, dcic, quic_cqic};
 use crate::decorators::{c2tcp, lda, meld};
 use crate::entry::{Decorator, Entry};
 use crate::marks::{abc, prague};
-use crate::radio::{mdcc, rapid, sigma, xtcp};
-use crate::rate_based::{bbr_zhong, bbr1, sprout, verus, vivace};
+use crate::radio::{mdcc, natcp, rapid, sigma, xtcp};
+use crate::rate_based::{bbr_zhong, bbr1, bbr3, copa, sprout, verus, vivace};
 
 /// Every algorithm, in the order in which they are listed.
 pub const ALL: &[&Entry] = &[
@@ -21,7 +21,9 @@ pub const ALL: &[&Entry] = &[
     &prague::ENTRY,
     &abc::ENTRY,
     &bbr1::ENTRY,
+    &bbr3::ENTRY,
     &bbr_zhong::ENTRY,
+    &copa::ENTRY,
     &vivace::ENTRY,
     &sprout::ENTRY,
     &verus::ENTRY,
@@ -33,6 +35,7 @@ pub const ALL: &[&Entry] = &[
     &rapid::ENTRY,
     &sigma::ENTRY,
     &xtcp::ENTRY,
+    &natcp::ENTRY,
     &mdcc::ENTRY,
 ];
 

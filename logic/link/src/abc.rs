@@ -98,7 +98,9 @@ impl<P: Packet> Abc<P> {
         let length = now.since(start).as_secs_f64();
         self.capacity = (length > 0.0).then(|| between(start, now).as_f64() / length);
         if self.form == AbcForm::Authors && now > self.told {
-            let unused = (between(self.told, now) - self.used).as_f64() / OPPORTUNITY;
+            // Opportunities at `now` are about to be used, those when it was last told were used first.
+            let before = |at: Time| Time::from_nanos(at.as_nanos().saturating_sub(1));
+            let unused = (between(before(self.told), before(now)) - self.used).as_f64() / OPPORTUNITY;
             self.token = (self.token + UNUSED * libm::floor(unused)).min(TOKENS);
         }
         (self.told, self.used) = (now, Bytes::ZERO);
@@ -223,6 +225,6 @@ mod tests {
         queue.on_capacity(Time::from_millis(3), |from, to| {
             Bytes::new(to.since(from).as_nanos() / 1_000_000 * 1_500)
         });
-        assert!((queue.token - 3.0 * 0.49).abs() < 1e-12, "{}", queue.token);
+        assert!((queue.token - 2.0 * 0.49).abs() < 1e-12, "{}: that of now is about to be used", queue.token);
     }
 }

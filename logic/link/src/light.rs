@@ -140,7 +140,7 @@ impl LightTrace {
         // Begins at zero, and lasts for some time.
         let start = trains.first().map_or(Span::ZERO, |train| train.at);
         for train in &mut trains {
-            train.at = train.at - start;
+            train.at -= start;
         }
         if trains.len() < FEWEST || trains.last().is_none_or(|last| last.at.is_zero()) {
             return Err(LightTraceError::TooFew { found: trains.len() });

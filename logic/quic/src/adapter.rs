@@ -145,6 +145,32 @@ impl Control {
         self.core().acked = Some(Vec::new());
     }
 
+    /// Starts recording which packets are sent, for [`Self::take_sent`].
+    pub fn log_sent(&self) {
+        self.core().sent.get_or_insert_default();
+    }
+
+    /// The number, in the order of sending, of the packet in a datagram of this length: that which was sent first of those that were
+    /// not taken yet. `None` if that has another length, so that the datagram has no packet that counts, such as an acknowledgement
+    /// alone. To be called for each datagram in the order of sending.
+    pub fn take_sent(&self, length: u64) -> Option<u64> {
+        let mut core = self.core();
+        let sent = core.sent.as_mut()?;
+        let (number, _) = *sent.front().filter(|(_, bytes)| u64::from(*bytes) == length)?;
+        sent.pop_front();
+        Some(number)
+    }
+
+    /// Returns whether this is the same control.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns whether the control wants to hear of each packet, as those do that go by what a proxy has seen.
+    pub fn wants_packets(&self) -> bool {
+        self.core().wants_packets
+    }
+
     /// Passes on the packets acknowledged since the last call, by their number in the order of sending.
     pub(crate) fn each_acked(&self, each: impl FnMut(u64)) {
         if let Some(acked) = &mut self.core().acked {
@@ -160,6 +186,11 @@ impl Control {
     /// Bytes that may be in flight.
     pub fn window_bytes(&self) -> Bytes {
         Bytes::new(self.core().window_bytes())
+    }
+
+    /// Size of a full packet, header and tag included.
+    pub fn packet(&self) -> Bytes {
+        Bytes::new(self.core().payload)
     }
 
     /// Returns whether the window has no room for a full packet.

@@ -8,18 +8,22 @@
 //!
 //! * [`Sender`] and [`Receiver`]: the two ends of a connection that carries data one way, on one stream.
 //! * [`Adapter`]: a [`ranpace_cc::CongestionControl`] as noq's controller.
+//! * [`Controls`]: a control for each connection of a program.
 //! * [`reports`]: what a receiver's half reports, in DATAGRAM frames.
+//! * [`Sample`]: a control at one instant, for records over time.
 #![forbid(unsafe_code)]
 
 mod adapter;
 mod cipher;
 mod clock;
 mod config;
+mod controls;
 mod handover;
 mod host;
 mod marks;
 mod receiver;
 pub mod reports;
+mod sample;
 mod sender;
 #[cfg(test)]
 mod tests;
@@ -27,5 +31,7 @@ mod tests;
 pub use adapter::{Adapter, Control, PepView, Stats};
 pub use clock::Clock;
 pub use config::{Config, Opener};
+pub use controls::Controls;
 pub use receiver::Receiver;
+pub use sample::Sample;
 pub use sender::{Departure, Sender};

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod above_rlc;
 pub mod cell;
 pub mod channel;
 pub mod harq;

@@ -179,6 +179,8 @@ fn flows_cross_the_air_and_are_dealt_out_to_users() {
 
 /// Lines added to the cell, to the user, to the flow or after it, with the expected message.
 const REFUSED: &[(&str, &str)] = &[
+    ("C sdap = \"7\"", "f.toml:10:8: sdap: expected \"drql\", \"5g-bdp\", \"dynrlc\", ..."),
+    ("C upf_pacer = true", "f.toml:10:13: upf_pacer: has no effect without `sdap`"),
     ("C prbs = 0", "f.toml:10:8: prbs: expected a whole number from 1 to 110, found 0"),
     ("C bandwidth = \"7MHz\"", "f.toml:10:13: bandwidth: expected 1.4, 3, 5, 10, 15 or 20 MHz, found 7 MHz"),
     (

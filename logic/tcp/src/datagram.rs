@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use ranpace_cc::{
     Ack, Congestion, CongestionControl, Context, Pacing, Packet, PacketOutcome, RadioHint, RateSample,
-    Received, ReceiverHalf, Sample, Sent, Signal, State, Window,
+    Received, ReceiverHalf, Sample, Sending, Sent, Signal, State, Window,
 };
 use ranpace_units::{Bytes, Ecn, Span, Time};
 
@@ -32,7 +32,15 @@ struct InFlight {
     delivered_at: Time,
     first_sent_at: Time,
     in_flight: u64,
+    lost: u64,
     app_limited: bool,
+}
+
+impl InFlight {
+    /// The state when it was sent, and what was lost since, when the connection has lost `lost` packets.
+    fn sending(&self, lost: u64) -> Sending {
+        Sending { in_flight: self.in_flight + 1, lost_since: lost - self.lost, app_limited: self.app_limited }
+    }
 }
 
 /// Counters of a datagram sender.
@@ -225,6 +233,7 @@ impl DatagramSender {
             number: segment.ack,
             bytes,
             sent_at: packet.sent_at,
+            sending: packet.sending(self.lost),
             fate: PacketOutcome::Acked { rtt, one_way },
         };
         let cx = self.context(now);
@@ -245,6 +254,8 @@ impl DatagramSender {
             prior_delivered: packet.delivered,
             app_limited: packet.app_limited,
             lost,
+            lost_since_send: self.lost - packet.lost,
+            in_flight_at_send: packet.in_flight + 1,
             delayed: false,
         };
         self.delivered_at = now;
@@ -287,13 +298,15 @@ impl DatagramSender {
             return 0;
         }
         self.in_flight -= count;
+        let before = self.lost;
         self.lost += count;
         self.stats.lost += count;
         let cx = self.context(now);
         let (mut largest, mut newest) = (0, Time::ZERO);
-        for &(number, packet) in lost {
+        for (place, &(number, packet)) in (1..).zip(lost) {
             let bytes = Bytes::new(u64::from(packet.bytes));
-            let event = Packet { number, bytes, sent_at: packet.sent_at, fate: PacketOutcome::Lost };
+            let sending = packet.sending(before + place);
+            let event = Packet { number, bytes, sent_at: packet.sent_at, sending, fate: PacketOutcome::Lost };
             self.control.on_packet(&cx, &mut self.window, &event);
             (largest, newest) = (packet.bytes.max(largest), newest.max(packet.sent_at));
         }
@@ -391,6 +404,7 @@ impl DatagramSender {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             in_flight: self.in_flight,
+            lost: self.lost,
             app_limited: self.app_limited_until > 0,
         });
         self.sent_bytes += length;

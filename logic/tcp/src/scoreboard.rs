@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use ranpace_cc::Sending;
 use ranpace_units::Time;
 
 /// Index of a segment that stays valid when the deque moves.
@@ -26,11 +27,12 @@ pub(crate) struct Record {
     pub delivered: u64,
     pub delivered_at: Time,
     pub first_sent_at: Time,
-    /// Segments in flight when it was last sent.
+    /// Segments in flight when it was last sent, without itself.
     pub in_flight: u32,
     /// For a selectively acknowledged segment: at least this many from here on are selectively acknowledged.
     pub run: u32,
-    pub app_limited: bool,
+    /// Segments declared lost by then, modulo 2^24: a record fills a cache line.
+    pub lost: [u8; 3],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +48,8 @@ impl Flags {
     /// A proxy on the path has seen one of its copies, or reported one missing.
     pub const PEP_SEEN: u8 = 16;
     pub const PEP_MISSING: u8 = 32;
+    /// The application limited the sender at the last transmission.
+    pub const APP_LIMITED: u8 = 64;
 
     #[inline]
     pub fn has(self, flag: u8) -> bool {
@@ -64,6 +68,28 @@ impl Flags {
 impl Record {
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.length)
+    }
+
+    /// Records the sender's state at a transmission.
+    #[inline]
+    pub fn on_sent(&mut self, in_flight: u64, lost: u64, app_limited: bool) {
+        self.in_flight = in_flight as u32;
+        let [a, b, c, ..] = lost.to_le_bytes();
+        self.lost = [a, b, c];
+        self.flags.clear(Flags::APP_LIMITED);
+        self.flags.set(if app_limited { Flags::APP_LIMITED } else { 0 });
+    }
+
+    /// The state at the last transmission, and what was lost since, when the connection has lost `lost` segments.
+    #[inline]
+    pub fn sending(&self, lost: u64) -> Sending {
+        let [a, b, c] = self.lost;
+        let then = u64::from(u32::from_le_bytes([a, b, c, 0]));
+        Sending {
+            in_flight: u64::from(self.in_flight) + 1,
+            lost_since: lost.wrapping_sub(then) & 0xFF_FFFF,
+            app_limited: self.flags.has(Flags::APP_LIMITED),
+        }
     }
 }
 
@@ -501,7 +527,7 @@ mod tests {
             first_sent_at: Time::ZERO,
             in_flight: 0,
             run: 0,
-            app_limited: false,
+            lost: [0; 3],
         }
     }
 

@@ -640,6 +640,7 @@ impl Sender {
             return;
         }
         rate.lost = lost;
+        rate.lost_since_send += lost;
         let untold = core::mem::take(&mut self.untold);
         let delivered = if progress.acked > 0 || self.ignored { progress.delivered } else { 0 };
         let ack = Ack {

@@ -20,7 +20,7 @@ use super::emulation_failure;
 use crate::failure::Failure;
 
 /// Where the RNIS server of a router listens.
-const RNIS: ([u8; 4], u16) = ([127, 0, 0, 1], 8_012);
+pub(crate) const RNIS: ([u8; 4], u16) = ([127, 0, 0, 1], 8_012);
 /// Where its datagrams come from.
 const DATAGRAMS: ([u8; 4], u16) = ([127, 0, 0, 1], 8_013);
 /// Where PEPs answer when they run.
@@ -250,8 +250,8 @@ fn control_socket() -> PathBuf {
     own_folder().join("proxy.sock")
 }
 
-/// The configuration of `ranpace rnis serve`, which sends datagrams to the proxy on the same host.
-fn rnis_file(cells: &Path) -> String {
+/// The configuration of `ranpace rnis serve`, which sends datagrams to a reader on the same host.
+pub(crate) fn rnis_file(cells: &Path) -> String {
     format!(
         "listen = \"{}\"\n[[source]]\nlines = \"unix:{}\"\n[callbacks]\nallow = [\"127.0.0.0/8\"]\n[feed.datagrams]\nlisten = \"{}\"\n",
         SocketAddr::from(RNIS),
@@ -309,8 +309,8 @@ fn in_binary(size: Bytes) -> String {
     unit.map_or_else(|| size.to_string(), |(unit, name)| format!("{}{name}", size.get() / unit))
 }
 
-/// The lines of the feed: the RNIS server on the same host.
-fn feed(scenario: &Scenario) -> Result<Vec<String>, Failure> {
+/// The interval of the reports of an RNIS server on the same host as their reader.
+pub(crate) fn feed_period(scenario: &Scenario) -> Result<Span, Failure> {
     let spec = &scenario.rnis;
     if spec.delay != FEED_DELAY {
         return Err(unmapped(
@@ -332,7 +332,12 @@ fn feed(scenario: &Scenario) -> Result<Vec<String>, Failure> {
         return Err(unmapped("rnis.encoding", format!("{:?}", spec.encoding), "\"compact\""));
     }
     // A period of one TTI.
-    let period = if spec.period.is_zero() { Span::from_millis(1) } else { spec.period };
+    Ok(if spec.period.is_zero() { Span::from_millis(1) } else { spec.period })
+}
+
+/// The lines of the feed: the RNIS server on the same host.
+fn feed(scenario: &Scenario) -> Result<Vec<String>, Failure> {
+    let period = feed_period(scenario)?;
     Ok(vec![
         format!("\n[feed]\norigin = \"rnis:http://{}\"", SocketAddr::from(RNIS)),
         format!("period = \"{period}\""),

@@ -10,7 +10,7 @@ use ranpace_cc::Algorithm;
 use ranpace_config::{Log, LogFormat, LogLevel};
 use ranpace_rnisd::client::Origin;
 use ranpace_rnisd::server::allow_files;
-use ranpace_serve::config::{Config, Feed, Identity, Rule};
+use ranpace_serve::config::{AgentConfig, Config, Feed, Identity, Rule};
 use ranpace_serve::{ServeError, Server};
 use ranpace_units::{Bytes, Span};
 
@@ -59,6 +59,9 @@ pub struct Options {
     /// PEM file of the authority that signed the RNIS server's certificate, if that is no public one
     #[arg(long, value_name = "FILE", requires = "feed")]
     feed_ca: Option<PathBuf>,
+    /// File of the agent that hears Lightweight PEPs, for connections over QUIC whose control goes by them (mdcc)
+    #[arg(long, value_name = "FILE")]
+    pep: Option<PathBuf>,
     /// Answer folders without an index.html with a list of their files
     #[arg(long)]
     list: bool,
@@ -68,6 +71,15 @@ pub struct Options {
     /// Folder for a log of each QUIC connection (qlog)
     #[arg(long, value_name = "FOLDER")]
     qlog: Option<PathBuf>,
+    /// File for samples of the congestion controls: a line of JSON for each QUIC connection at each interval
+    #[arg(long, value_name = "FILE")]
+    samples: Option<PathBuf>,
+    /// Interval of the samples, at least 1ms
+    #[arg(long, value_name = "TIME", default_value = "100ms", requires = "samples", value_parser = interval)]
+    samples_period: Span,
+    /// Size of all QUIC packets, the UDP payload, 1200B to 65527B, which the path must carry [default: what the path carries, up to 1452B]
+    #[arg(long, value_name = "SIZE", value_parser = packet)]
+    packet: Option<u16>,
     /// Address and port of /metrics (Prometheus)
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -107,6 +119,18 @@ enum Level {
 
 fn quic_rule(text: &str) -> Result<Rule<Algorithm>, String> {
     text.parse().map_err(|error: ranpace_cc::AlgorithmError| error.to_string())
+}
+
+fn interval(text: &str) -> Result<Span, String> {
+    let span = text.parse::<Span>().map_err(|error| error.to_string())?;
+    (span >= Span::from_millis(1)).then_some(span).ok_or_else(|| "expected at least 1ms".to_owned())
+}
+
+/// RFC 9000, section 14, and the longest datagram of UDP over IPv4.
+fn packet(text: &str) -> Result<u16, String> {
+    let size = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+    let size = u16::try_from(size.get()).ok().filter(|size| (1_200..=65_527).contains(size));
+    size.ok_or_else(|| "expected 1200B to 65527B".to_owned())
 }
 
 fn duration(span: Span) -> Duration {
@@ -149,9 +173,14 @@ impl Options {
                 feed.wanted.token = Some(text.trim().to_owned());
             }
         }
+        if let Some(file) = &self.pep {
+            config.pep = Some(AgentConfig::read(file).map_err(Failure::asked)?);
+        }
         config.list_folders = self.list;
         config.generated = self.bytes.map(Bytes::get);
         config.qlog.clone_from(&self.qlog);
+        config.samples = self.samples.clone().map(|file| (file, duration(self.samples_period)));
+        config.packet = self.packet;
         config.metrics = self.metrics;
         config.grace = duration(self.grace);
         config.limits.connections = self.connections;

@@ -19,6 +19,7 @@ use ranpace_lab::{Job, Origin, Store};
 
 use super::Validate;
 use crate::emulate::INVALID;
+use crate::emulate::download::Download;
 use crate::emulate::real::Daemons;
 use crate::failure::Failure;
 use crate::{common, interrupt};
@@ -197,7 +198,7 @@ pub struct Inside {
     /// Folder that keeps it, below --out
     #[arg(long)]
     folder: String,
-    /// Proxies and PEPs of the scenario are daemons
+    /// Proxies and PEPs of the scenario are daemons, and the ends of its only flow programs if it is over QUIC
     #[arg(long)]
     daemons: bool,
     #[command(flatten)]
@@ -218,6 +219,11 @@ impl Inside {
         let daemons = has_daemons.then(|| Daemons::of(&job.scenario, &ways, None)).transpose()?;
         ranpace_emulator::become_root().map_err(Failure::ours)?;
         let store = self.common.store(&self.folder)?;
+        let download = (self.daemons && !has_daemons).then(|| {
+            let folder = store.folder().join("programs");
+            Download::of(&job.scenario, &ways, &folder)
+        });
+        let download = download.transpose()?.flatten();
         let stop = interrupt::flag();
         thread::spawn(move || {
             // Nothing is ever written.
@@ -239,7 +245,10 @@ impl Inside {
         let emulate = |plan: &Plan, ready: &mut dyn FnMut(&[String])| {
             ranpace_emulator::emulate(&ways, plan, stop, ready).map_err(Failure::ours)
         };
-        let outcome = match daemons {
+        if let Some(download) = &download {
+            download.add_to(&mut plan);
+        }
+        let mut outcome = match daemons {
             Some(daemons) => {
                 let ready = &mut |_: &[String], _: &[String]| {};
                 daemons.emulate(&job.scenario, &ways, &mut plan, &own_folder(), stop, ready)?
@@ -254,6 +263,9 @@ impl Inside {
         }
         if let Some(why) = outcome.timeliness.invalid() {
             return Err(Failure::Status(INVALID, Some(why)));
+        }
+        if let Some(download) = &download {
+            download.finish(&mut outcome)?;
         }
         let folder = store.save(&origin, &outcome.result)?;
         ranpace_lab::put(&folder.join("machine.txt"), outcome.timeliness.line().as_bytes())?;

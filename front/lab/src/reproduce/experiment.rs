@@ -35,6 +35,9 @@ pub struct Real {
     /// Values of places; durations replace longer ones alone.
     #[serde(default)]
     pub set: Set,
+    /// A patch of all scenarios.
+    #[serde(default)]
+    pub patch: Table,
     /// The criteria; without any, all that need no other schemes.
     #[serde(default)]
     pub criteria: Vec<String>,

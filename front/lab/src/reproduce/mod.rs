@@ -5,6 +5,7 @@
 
 mod algebra;
 mod base;
+mod beside;
 mod c2tcp;
 mod check;
 mod choices;
@@ -41,6 +42,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 pub use algebra::{Expr, OtherFigure, Reduce};
+pub use beside::completions;
 pub use experiment::{
     Criterion, Experiment, ExperimentError, PlotSpec, Quick, Reading, Real, Role, Scheme, Sensitivity,
     TableSpec, Variation,

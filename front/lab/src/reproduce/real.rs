@@ -18,6 +18,8 @@ use crate::{Job, Origin, Progress, Store, VERSION};
 
 /// What is added to the name of an experiment.
 pub const LINUX: &str = "-linux";
+/// Name of the patch of `[real]` among those of an experiment.
+const PATCH: &str = "real";
 /// What an emulation takes beside its duration: namespaces and daemons. Ours, measured.
 const OVERHEAD: Span = Span::from_millis(1_500);
 
@@ -31,6 +33,8 @@ impl Experiment {
         experiment.title.push_str(", on Linux");
         experiment.says = format!("{}\n{}", real.says, self.says);
         experiment.shorter.clone_from(&real.set);
+        experiment.patches.insert(PATCH.to_owned(), real.patch.clone());
+        experiment.uses.push(PATCH.to_owned());
         let is_played = |scheme: &String| real.schemes.contains(scheme);
         experiment.runs = self.runs.iter().filter_map(|runs| self.kept(runs, &real)).collect();
         experiment.criteria.retain(|criterion| match real.criteria.is_empty() {

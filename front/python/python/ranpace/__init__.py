@@ -10,6 +10,8 @@ The guide is docs/python.md. Keyword arguments are the options of the command `r
 
 from __future__ import annotations
 
+import atexit
+
 from . import errors
 from ._ranpace import (
     Ack,
@@ -23,6 +25,7 @@ from ._ranpace import (
     Table,
     Window,
     __version__,
+    stop_runs,
     vary,
 )
 from .control import HOOKS, IGNORE, control, register
@@ -79,3 +82,6 @@ __all__ = [
     "trace",
     "vary",
 ]
+
+# Threads that the interpreter does not wait for may be playing.
+atexit.register(stop_runs)

@@ -32,8 +32,8 @@ BATCH_S = 1.0
 LONG_S = 600.0
 """Runs of this network time are batches of their own, and none is played to see how long it takes. Ours."""
 
-MOST_PARTS = 20_000
-"""Batches of a sweep by default, at most: each is a file. Ours."""
+MOST_PARTS = 10_000
+"""Batches of a sweep by default, at most: each costs the scheduler about 2 ms, and is a file. Ours; docs/python.md has the figures."""
 
 WAITING = 4
 """Batches per core that are with the scheduler at once. Ours."""

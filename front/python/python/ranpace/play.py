@@ -192,7 +192,7 @@ def sweep(
         path that fsspec knows (a shared folder, s3://...): it gets a Parquet data set
     executor : a `dask.distributed.Client` whose workers play the runs
     batch : runs per task of the executor; by default about a second of work, as long as the first run takes here, and more
-        in sweeps of more than 20,000 such batches
+        in sweeps of more than 10,000 such batches
 
     >>> scenario = {"duration": "1s", "link": [{"name": "down", "from": "a", "to": "b", "rate": "10Mbit/s",
     ...     "delay": "10ms", "duplex": True}], "flow": [{"from": "a", "to": "b", "cc": "newreno"}]}

@@ -147,9 +147,8 @@ def _tradeoff(title: str, table: Any, ax: Axes | None) -> Axes:
         if not math.isnan(dx + dy):
             ax.errorbar(x, y, xerr=dx, yerr=dy, color=colour, capsize=2)
     # Room above and to the right, so that no point lies on the frame.
-    ax.margins(0.1)
     ax.autoscale_view()
-    ax.set_xlim(left=0)
-    ax.set_ylim(bottom=0)
+    ax.set_xlim(0, 1.08 * ax.get_xlim()[1])
+    ax.set_ylim(0, 1.08 * ax.get_ylim()[1])
     _legend(ax, 2)
     return ax

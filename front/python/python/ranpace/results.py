@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +256,11 @@ class Reproduction:
     def figures(self) -> dict[str, Table]:
         """The measured figures as tables of texts, by their titles."""
         return dict(self._inner.figures())
+
+    @property
+    def pictures(self) -> list[str]:
+        """The figures of the source as the report draws them again, with what was published beside it: SVG, as `IPython.display.SVG` takes it."""
+        return re.findall(r"<svg .*?</svg>", self._inner.html(self._command), re.DOTALL)
 
     @property
     def missing(self) -> list[str]:

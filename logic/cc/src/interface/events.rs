@@ -69,6 +69,10 @@ pub struct RateSample {
     pub app_limited: bool,
     /// Segments newly declared lost on this acknowledgement.
     pub lost: u64,
+    /// Segments declared lost since the newest acknowledged packet was sent.
+    pub lost_since_send: u64,
+    /// Segments in flight when the newest acknowledged packet was sent, itself included.
+    pub in_flight_at_send: u64,
     /// Whether the acknowledgement may have been held back by the receiver's delayed-ACK timer.
     pub delayed: bool,
 }
@@ -134,8 +138,21 @@ pub struct Packet {
     pub bytes: Bytes,
     /// When it was sent.
     pub sent_at: Time,
+    /// The connection when it was sent, and the losses since.
+    pub sending: Sending,
     /// Its outcome.
     pub fate: PacketOutcome,
+}
+
+/// What the sender knew when it sent a packet, and what was lost since (the per-packet state of BBR's draft, section 2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sending {
+    /// Segments in flight, the packet included.
+    pub in_flight: u64,
+    /// Segments declared lost since then, in the order of detection: the packet itself if it is lost, none of those after it.
+    pub lost_since: u64,
+    /// Whether the application limited the sender.
+    pub app_limited: bool,
 }
 
 /// Outcome of a packet.

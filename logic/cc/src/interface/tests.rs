@@ -149,7 +149,8 @@ fn hooks(name: &str) -> BTreeSet<&'static str> {
 fn call_all(control: &mut dyn CongestionControl) {
     let (cx, w) = (context(Time::from_secs(1)), &mut Window::new(10.0));
     let bytes = cx.mss;
-    let packet = Packet { number: 1, bytes, sent_at: cx.now, fate: PacketOutcome::Lost };
+    let sending = Sending::default();
+    let packet = Packet { number: 1, bytes, sent_at: cx.now, sending, fate: PacketOutcome::Lost };
     let pep = PepReport { seen: bytes, rtt: None, missing: 0, marked: None, new_epoch: false };
     let hint = RadioHint::of(CellInfo::lte(1, LteBandwidth::Mhz20), cx.now);
     control.recall(PathMemory { min_rtt: Span::SECOND, cell: None, since: Time::ZERO });

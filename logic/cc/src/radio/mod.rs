@@ -3,6 +3,7 @@
 
 pub mod mdcc;
 mod modem;
+pub(crate) mod natcp;
 pub(crate) mod rapid;
 pub mod sigma;
 pub(crate) mod xtcp;

@@ -1,5 +1,5 @@
-//! What the reports of a device's modem say about its uplink: P_max, C_max and the utilisation (Diarra 2022, section 3.2.4,
-//! equations 3.7, 3.8, 3.11), and the rate granted.
+//! What reports on a user say about one direction of its radio link: P_max, C_max and the utilisation (Diarra 2022, section 3.2.4,
+//! equations 3.7, 3.8, 3.11, of a modem's uplink), and the rate granted.
 //!
 //! P_current and P_unused are the resources granted to this user and to nobody, P_cell all resources. N is the number of
 //! users with a grant in the last 100 ms, including this one. In a cell that allocates symbols the unit differs, the formulas
@@ -72,6 +72,7 @@ struct TimedHint {
 /// The radio as a control on the device sees it.
 #[derive(Clone, Debug)]
 pub(in crate::radio) struct Inputs {
+    direction: Direction,
     reach: PMaxRule,
     average: Average,
     /// Utilisation that counts as 1.
@@ -102,8 +103,15 @@ fn parts(resources: f64, cell: u16) -> u64 {
 }
 
 impl Inputs {
-    pub(in crate::radio) fn new(reach: PMaxRule, average: Average, full: f64, efficiency: f64) -> Self {
+    pub(in crate::radio) fn new(
+        direction: Direction,
+        reach: PMaxRule,
+        average: Average,
+        full: f64,
+        efficiency: f64,
+    ) -> Self {
         Self {
+            direction,
             reach,
             average,
             full,
@@ -157,7 +165,7 @@ impl Inputs {
             self.grant = Some((at, hint.mcs, hint.layers));
         }
         // Proportional to the whole cell's rate, so that grants for which no block size exists are not rounded down.
-        let whole = hint.info.rate(Direction::Uplink, hint.mcs, hint.layers, hint.cell.into());
+        let whole = hint.info.rate(self.direction, hint.mcs, hint.layers, hint.cell.into());
         let share = own as f64 / PARTS / f64::from(hint.cell);
         self.granted = Rate::from_bits_per_s_f64(whole.as_f64() * share);
         self.whole = whole;
@@ -199,7 +207,7 @@ impl Inputs {
         let utilisation = if self.p_max > 0.0 { own / self.p_max } else { 1.0 };
         self.utilisation = if utilisation >= self.full { 1.0 } else { utilisation };
         self.capacity = self.grant.and_then(|(_, mcs, layers)| {
-            let rate = |units| hint.info.rate(Direction::Uplink, mcs, layers, units);
+            let rate = |units| hint.info.rate(self.direction, mcs, layers, units);
             let reachable = rate(self.p_max);
             // Even the whole cell has no block: the MCS is invalid.
             if reachable.is_zero() && rate(hint.cell.into()).is_zero() {

@@ -44,6 +44,7 @@ mod several;
 pub(super) mod tests;
 mod trial;
 
+use ranpace_phy::Direction;
 use ranpace_units::{Rate, Span, Time};
 
 use self::policer_guard::PolicerGuard;
@@ -249,7 +250,13 @@ impl Sigma {
             mode: Mode::Plain,
             started: false,
             cubic: plain(),
-            inputs: Inputs::new(params.reach, params.average, params.full, params.efficiency),
+            inputs: Inputs::new(
+                Direction::Uplink,
+                params.reach,
+                params.average,
+                params.full,
+                params.efficiency,
+            ),
             min_rtt: params.known_rtt_min,
             renew_min: false,
             path_since: Time::ZERO,

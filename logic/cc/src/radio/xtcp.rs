@@ -19,6 +19,7 @@
 //! * After an idle time of a timeout the grants say nothing about a new transfer: slow start again.
 //! * Without fresh radio information, as SIGMA defines it, CUBIC sets the window.
 
+use ranpace_phy::Direction;
 use ranpace_units::{Span, Time};
 
 use super::modem::{Average, Inputs, PMaxRule};
@@ -115,7 +116,7 @@ impl XTcp {
             cqi_min,
             mode: Mode::Plain,
             cubic: plain(),
-            inputs: Inputs::new(PMaxRule::Reachable, Average::Window, 1.0, 1.0),
+            inputs: Inputs::new(Direction::Uplink, PMaxRule::Reachable, Average::Window, 1.0, 1.0),
             cqi: None,
             rtt: None,
             uncongested_since: None,

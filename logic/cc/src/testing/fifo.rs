@@ -61,10 +61,17 @@ struct Record {
     number: u64,
     sent_at: Time,
     in_flight: u64,
+    lost: u64,
     delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
     fate: PacketFault,
+}
+
+impl Record {
+    fn sending(&self, lost: u64) -> Sending {
+        Sending { in_flight: self.in_flight + 1, lost_since: lost - self.lost, app_limited: false }
+    }
 }
 
 /// Arrival at the sender, the packet acknowledged with its one-way delay, the report carried.
@@ -287,6 +294,7 @@ impl Flow {
                 number: self.next,
                 sent_at: self.now,
                 in_flight: self.in_flight,
+                lost: self.lost,
                 delivered: self.delivered,
                 delivered_at: self.delivered_at,
                 first_sent_at: self.first_sent_at,
@@ -342,7 +350,7 @@ impl Flow {
         self.min_rtt = self.min_rtt.min(rtt);
         let interval = (record.sent_at - record.first_sent_at).max(self.delivered_at - record.delivered_at);
         self.first_sent_at = record.sent_at;
-        self.tell(number, record.sent_at, PacketOutcome::Acked { rtt, one_way: Some(one_way) });
+        self.tell(&record, self.lost, PacketOutcome::Acked { rtt, one_way: Some(one_way) });
         let cx = self.context();
         self.control.on_sample(
             &cx,
@@ -377,6 +385,8 @@ impl Flow {
                     prior_delivered: record.delivered,
                     app_limited: false,
                     lost,
+                    lost_since_send: self.lost - record.lost,
+                    in_flight_at_send: record.in_flight + 1,
                     delayed: false,
                 },
                 prior_in_flight,
@@ -392,10 +402,12 @@ impl Flow {
         }
     }
 
-    fn tell(&mut self, number: u64, sent_at: Time, fate: PacketOutcome) {
+    fn tell(&mut self, record: &Record, lost: u64, fate: PacketOutcome) {
         if self.control.wants_packets() {
             let cx = self.context();
-            let packet = Packet { number, bytes: Bytes::new(MSS), sent_at, fate };
+            let Record { number, sent_at, .. } = *record;
+            let sending = record.sending(lost);
+            let packet = Packet { number, bytes: Bytes::new(MSS), sent_at, sending, fate };
             self.control.on_packet(&cx, &mut self.window, &packet);
         }
     }
@@ -432,9 +444,10 @@ impl Flow {
     fn give_up(&mut self, found: &[Record], kind: Signal) {
         let Some(newest) = found.last() else { return };
         self.in_flight -= found.len() as u64;
+        let before = self.lost;
         self.lost += found.len() as u64;
-        for record in found {
-            self.tell(record.number, record.sent_at, PacketOutcome::Lost);
+        for (place, record) in (1..).zip(found) {
+            self.tell(record, before + place, PacketOutcome::Lost);
         }
         let first = self.state == State::Open;
         let event = Congestion {

@@ -362,7 +362,8 @@ impl Endpoint {
         if let Some((number, sent_at)) = self.sent.pop_front()
             && self.control.wants_packets()
         {
-            let packet = Packet { number, bytes: Bytes::new(MSS), sent_at, fate };
+            let sending = Sending::default();
+            let packet = Packet { number, bytes: Bytes::new(MSS), sent_at, sending, fate };
             self.control.on_packet(&self.cx, &mut self.w, &packet);
         }
     }

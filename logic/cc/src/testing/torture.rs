@@ -159,9 +159,16 @@ impl Rig {
 
     fn tell(&mut self, number: u64, sent_at: Time, fate: PacketOutcome) {
         if self.control.wants_packets() {
-            let packet = Packet { number, bytes: self.cx.mss, sent_at, fate };
+            let sending = self.sending(number);
+            let packet = Packet { number, bytes: self.cx.mss, sent_at, sending, fate };
             self.control.on_packet(&self.cx, &mut self.w, &packet);
         }
+    }
+
+    /// Any state that a sender might report: it depends on the packet's number alone.
+    fn sending(&self, number: u64) -> Sending {
+        let lost_since = number % 13;
+        Sending { in_flight: number % 97 + 1, lost_since, app_limited: number.is_multiple_of(5) }
     }
 
     fn settle(&mut self, packets: u64, fate: PacketOutcome) {
@@ -210,6 +217,8 @@ impl Rig {
                     prior_delivered: prior,
                     app_limited: app,
                     lost,
+                    lost_since_send: lost,
+                    in_flight_at_send: in_flight,
                     delayed: false,
                 };
                 let ack = Ack {

@@ -1,6 +1,7 @@
 //! The state kept for a control, and the processing of noq's events. See the documentation of `adapter`.
 
 use core::ops::Range;
+use std::collections::VecDeque;
 
 use ranpace_cc::{
     Ack, Congestion, CongestionControl, Context, EcnUse, LossResponse, Pacing, Packet, PacketOutcome,
@@ -59,6 +60,9 @@ pub(super) struct Episode {
     pub(super) reduced: bool,
 }
 
+/// Packets that were sent and not taken ([`Control::take_sent`](super::Control::take_sent)): more than noq sends at once. Ours.
+const MOST_UNTAKEN: usize = 256;
+
 /// The control and the state kept for it.
 pub(super) struct Core {
     pub(super) control: Box<dyn CongestionControl>,
@@ -96,6 +100,8 @@ pub(super) struct Core {
     pub(super) lost: u64,
     pub(super) largest_acked: Option<u64>,
     pub(super) stats: Stats,
+    /// Packets sent, each with its length, if they are recorded: those that nobody has taken yet.
+    pub(super) sent: Option<VecDeque<(u64, u32)>>,
     /// Acknowledged packets, if they are recorded.
     pub(super) acked: Option<Vec<u64>>,
 }
@@ -134,6 +140,7 @@ impl Core {
             lost: 0,
             largest_acked: None,
             stats: Stats::default(),
+            sent: None,
             acked: None,
         }
     }
@@ -229,9 +236,17 @@ impl Core {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             in_flight: self.records.in_flight() + 1,
+            lost: self.lost,
             app_limited: self.app_limited_until > 0,
             open: true,
         });
+        if let Some(sent) = &mut self.sent {
+            if sent.len() == MOST_UNTAKEN {
+                // Whoever takes them has lost count.
+                sent.clear();
+            }
+            sent.push_back((own, bytes as u32));
+        }
         let cx = self.context(now);
         let sent = Sent { number: own, bytes: Bytes::new(bytes), retransmission: false };
         self.control.on_sent(&cx, &mut self.window, &sent);
@@ -279,6 +294,7 @@ impl Core {
                 number: record.number,
                 bytes: Bytes::new(u64::from(record.bytes)),
                 sent_at: record.sent_at,
+                sending: record.sending(self.lost),
                 fate: PacketOutcome::Acked { rtt: now - record.sent_at, one_way: None },
             });
         }
@@ -318,6 +334,7 @@ impl Core {
                 number: record.number,
                 bytes: Bytes::new(bytes),
                 sent_at: record.sent_at,
+                sending: record.sending(self.lost),
                 fate: PacketOutcome::Lost,
             });
         }
@@ -433,6 +450,8 @@ impl Core {
             prior_delivered: newest.delivered,
             app_limited: newest.app_limited,
             lost: 0,
+            lost_since_send: self.lost - newest.lost,
+            in_flight_at_send: newest.in_flight,
             delayed: false,
         }
     }

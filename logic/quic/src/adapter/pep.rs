@@ -46,7 +46,8 @@ impl Control {
             missing += u64::from(!came);
             if core.wants_packets {
                 let bytes = Bytes::new(u64::from(record.bytes));
-                let packet = Packet { number, bytes, sent_at: record.sent_at, fate };
+                let sending = record.sending(core.lost);
+                let packet = Packet { number, bytes, sent_at: record.sent_at, sending, fate };
                 core.control.on_packet(&cx, &mut core.window, &packet);
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use ranpace_cc::Sending;
 use ranpace_units::Time;
 
 /// A packet that was sent.
@@ -19,9 +20,18 @@ pub(super) struct Record {
     pub first_sent_at: Time,
     /// Packets in flight, including this one.
     pub in_flight: u64,
+    /// Packets lost by then.
+    pub lost: u64,
     pub app_limited: bool,
     /// Neither acknowledged nor lost.
     pub open: bool,
+}
+
+impl Record {
+    /// The state when it was sent, and what was lost since, when the connection has lost `lost` packets.
+    pub fn sending(&self, lost: u64) -> Sending {
+        Sending { in_flight: self.in_flight, lost_since: lost - self.lost, app_limited: self.app_limited }
+    }
 }
 
 /// All packets from the oldest open one on.
@@ -139,6 +149,7 @@ mod tests {
             delivered_at: at,
             first_sent_at: at,
             in_flight: 0,
+            lost: 0,
             app_limited: false,
             open: true,
         }

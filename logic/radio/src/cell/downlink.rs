@@ -84,6 +84,10 @@ impl<P: Packet> Cell<P> {
         scratch.candidates.clear();
         for &user in awake.iter() {
             let Some(member) = members.get_mut(user as usize).and_then(Option::as_mut) else { continue };
+            if member.rlc.is_staged() {
+                let observer = &mut UserObserver { listener, user, direction: Direction::Downlink };
+                member.rlc.refill(now, observer);
+            }
             let again = if shared {
                 member.again.front().filter(|(at, _)| *at == slot).map(|(_, process)| *process)
             } else {
@@ -159,6 +163,8 @@ impl<P: Packet> Cell<P> {
             let offer = Offer { layout, members, candidates: &scratch.candidates, worst, slot, symbols };
             scheduler.allocate(slot, &scratch.candidates, &offer, free, &mut scratch.grants);
         }
+        let granted_units: u32 = scratch.grants.iter().map(|grant| grant.units.count()).sum();
+        let left = u64::from(free.count().saturating_sub(granted_units));
         for at in 0..scratch.grants.len() {
             let scheduler::Grant { candidate, units } = scratch.grants[at];
             let offer = Offer { layout, members, candidates: &scratch.candidates, worst, slot, symbols };
@@ -170,6 +176,12 @@ impl<P: Packet> Cell<P> {
             let mut content = scratch.content.pop().unwrap_or_default();
             let observer = &mut UserObserver { listener, user, direction: Direction::Downlink };
             let padding = member.rlc.fill(now, Direction::Downlink, size.bytes(), &mut content, observer);
+            if member.rlc.is_staged() {
+                // The user could have had what nobody wanted, too.
+                let count = u64::from(units.count()).max(1);
+                let egress = size.bytes() * (count + left) / count;
+                member.rlc.on_slot(now, layout.frame.slot(), egress, &content);
+            }
             if content.is_empty() {
                 // The block is too small for a header and a byte, or the user has nothing to send.
                 scratch.content.push(content);

@@ -173,6 +173,7 @@ impl<P: Packet> UeContext<P> {
                 && self.rlc.bearers().iter().all(|bearer| bearer.status_due(direction) == Time::MAX)
         };
         self.grants.is_empty()
+            && !self.rlc.is_waiting_above()
             && self.access.next_slot(slot, 0) == u64::MAX
             && quiet(Direction::Downlink)
             && quiet(Direction::Uplink)

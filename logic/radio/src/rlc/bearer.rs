@@ -209,6 +209,26 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
+    /// Whether packets wait above RLC, in the downlink.
+    pub fn is_waiting_above(&self) -> bool {
+        !self.downlink.waiting_above().is_zero()
+    }
+
+    /// Takes from the stages above RLC what they pass on by `now`.
+    #[inline]
+    pub fn refill(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        if self.downlink.is_staged() {
+            self.channel_mut(Direction::Downlink).refill(now, observer);
+        }
+    }
+
+    /// Tells the stages above RLC of a slot that carried data of this bearer, and could have carried `egress`.
+    pub fn on_slot(&mut self, now: Time, slot: Span, egress: Bytes) {
+        if self.downlink.is_staged() {
+            self.downlink.on_slot(now, slot, egress);
+        }
+    }
+
     /// Re-establishes this direction; see [`Channel::restart`]. The caller must restart both directions.
     pub fn restart(&mut self, now: Time, direction: Direction, keep: bool, observer: &mut impl Observer<P>) {
         self.channel_mut(direction).restart(now, keep, observer);

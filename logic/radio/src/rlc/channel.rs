@@ -146,6 +146,23 @@ impl<P: Packet> Channel<P> {
     pub fn head_arrived(&self) -> Option<Time> {
         each!(self, channel => channel.head_arrived())
     }
+    /// Whether it has stages above RLC.
+    #[inline]
+    pub fn is_staged(&self) -> bool {
+        each!(self, channel => channel.is_staged())
+    }
+    /// Bytes that wait above RLC.
+    pub fn waiting_above(&self) -> Bytes {
+        each!(self, channel => channel.waiting_above())
+    }
+    /// Takes from the stages above RLC what they pass on by `now`.
+    pub fn refill(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        each!(self, channel => channel.refill(now, observer));
+    }
+    /// Tells the stages above RLC of a slot of length `slot` that carried data of this channel, and could have carried `egress`.
+    pub fn on_slot(&mut self, now: Time, slot: Span, egress: Bytes) {
+        each!(self, channel => channel.on_slot(now, slot, egress));
+    }
     /// Its counters.
     pub fn counters(&self) -> &Counters {
         each!(self, channel => channel.counters())

@@ -3,6 +3,8 @@
 use ranpace_link::{Limit, QueueConfig};
 use ranpace_units::{Bytes, Span};
 
+use crate::above_rlc::StagesConfig;
+
 /// PDCP header of each packet in bytes: 12-bit numbers; TS 36.323 clause 6.2.3, TS 38.323 clause 6.2.2.
 pub const PDCP_HEADER: u32 = 2;
 
@@ -24,6 +26,8 @@ pub struct Config {
     /// and do not count against the limit, as in ns-3. Base stations use drop-tail and CoDel; with FQ-CoDel the reported
     /// waiting time and the discard timer are only approximate.
     pub buffer: QueueConfig,
+    /// Stages above RLC, to the first of which the buffer moves; only in the downlink.
+    pub above: Option<StagesConfig>,
     /// PDCP's discard timer: drops a packet of which no byte was sent for this long; TS 36.323 clause 5.4. `None`: never.
     pub discard: Option<Span>,
     /// Header sizes.
@@ -38,6 +42,7 @@ impl Config {
         Self {
             mode: Mode::Unacknowledged,
             buffer: QueueConfig::drop_tail(Limit::Bytes(buffer)),
+            above: None,
             discard: None,
             format: Format::Lte,
             timers: Timers::UM,

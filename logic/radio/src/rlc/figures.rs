@@ -27,6 +27,22 @@ macro_rules! reports {
         pub fn empty(&mut self, now: ranpace_units::Time, observer: &mut impl crate::rlc::Observer<P>) {
             self.stream.empty(now, observer);
         }
+        /// Transmitter: whether it has stages above RLC.
+        pub fn is_staged(&self) -> bool {
+            self.stream.is_staged()
+        }
+        /// Transmitter: bytes that wait above RLC.
+        pub fn waiting_above(&self) -> Bytes {
+            self.stream.waiting_above()
+        }
+        /// Transmitter: takes from the stages above RLC what they pass on by `now`.
+        pub fn refill(&mut self, now: ranpace_units::Time, observer: &mut impl crate::rlc::Observer<P>) {
+            self.stream.refill(now, observer);
+        }
+        /// Transmitter: tells the stages above RLC of a slot that could have carried `egress` of this channel.
+        pub fn on_slot(&mut self, now: ranpace_units::Time, slot: ranpace_units::Span, egress: Bytes) {
+            self.stream.on_slot(now, slot, egress);
+        }
         /// Its counters.
         pub fn counters(&self) -> &Counters {
             &self.stream.counters

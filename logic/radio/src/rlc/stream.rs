@@ -3,11 +3,12 @@
 
 use std::collections::VecDeque;
 
-use ranpace_link::{self as link, Packet, Queue};
+use ranpace_link::{self as link, Limit, Packet, Queue, QueueConfig};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::config::PDCP_HEADER;
 use super::{Config, Counters, DropCause, Format, Mode, Observer};
+use crate::above_rlc::{Entered, Occupancy, Stages};
 
 /// Rings are shrunk to this capacity when they are empty.
 const KEPT: usize = 32;
@@ -33,6 +34,8 @@ pub(super) struct PduRange {
 
 pub(super) struct Stream<P> {
     buffer: Queue<P>,
+    /// The stages before the buffer, which then has no limit of its own, and what is known of the packets that came through them.
+    above: Option<Box<Above<P>>>,
     /// Arrival times of the packets in the buffer, which the buffer does not expose.
     arrivals: VecDeque<Time>,
     discard: Option<Span>,
@@ -49,15 +52,26 @@ pub(super) struct Stream<P> {
     pub counters: Counters,
 }
 
+/// The stages above RLC.
+struct Above<P> {
+    stages: Stages<P>,
+    /// Times at which the packets in the buffer came to the first stage.
+    entered: VecDeque<Time>,
+    /// Bytes of new data that had been sent when the last slot ended.
+    sent: Bytes,
+}
+
 /// Forwards events inside the buffer.
 struct UserObserver<'a, O> {
     observer: &'a mut O,
     counters: &'a mut Counters,
+    /// Bytes that wait elsewhere in the bearer.
+    elsewhere: Bytes,
 }
 
 impl<P: Packet, O: Observer<P>> link::Observer<P> for UserObserver<'_, O> {
     fn on_enqueued(&mut self, now: Time, packet: &P, queued: Bytes) {
-        self.observer.on_enqueued(now, packet, queued);
+        self.observer.on_enqueued(now, packet, queued + self.elsewhere);
     }
     fn on_dropped(&mut self, now: Time, packet: &P, cause: link::DropCause) {
         let cause = if cause == link::DropCause::Aqm { DropCause::Aqm } else { DropCause::Overflow };
@@ -69,7 +83,14 @@ impl<P: Packet, O: Observer<P>> link::Observer<P> for UserObserver<'_, O> {
 impl<P: Packet> Stream<P> {
     pub fn new(config: &Config, seed: u64) -> Self {
         Self {
-            buffer: Queue::new(&config.buffer, seed),
+            buffer: match config.above {
+                Some(_) => Queue::new(&QueueConfig::drop_tail(Limit::Unlimited), seed),
+                None => Queue::new(&config.buffer, seed),
+            },
+            above: config.above.map(|above| {
+                let stages = Stages::new(above, &config.buffer, seed);
+                Box::new(Above { stages, entered: VecDeque::new(), sent: Bytes::ZERO })
+            }),
             arrivals: VecDeque::new(),
             discard: config.discard,
             sdus: VecDeque::new(),
@@ -84,16 +105,74 @@ impl<P: Packet> Stream<P> {
 
     pub fn push(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
         self.counters.offered.add(packet.size());
+        if self.above.is_some() {
+            self.refill(now, observer);
+        }
+        if let Some(above) = &mut self.above {
+            let elsewhere = self.buffer.bytes();
+            let observer = &mut UserObserver { observer, counters: &mut self.counters, elsewhere };
+            return above.stages.push(now, packet, observer);
+        }
         let before = self.buffer.packets();
-        self.buffer.push(now, packet, &mut UserObserver { observer, counters: &mut self.counters });
+        let elsewhere = Bytes::ZERO;
+        self.buffer.push(
+            now,
+            packet,
+            &mut UserObserver { observer, counters: &mut self.counters, elsewhere },
+        );
         if self.buffer.packets() > before {
             self.arrivals.push_back(now);
         }
         self.forget_arrivals();
     }
 
+    /// Whether the bearer has stages above RLC.
+    pub fn is_staged(&self) -> bool {
+        self.above.is_some()
+    }
+
+    /// Bytes that wait above RLC.
+    pub fn waiting_above(&self) -> Bytes {
+        self.above.as_ref().map_or(Bytes::ZERO, |above| above.stages.bytes())
+    }
+
+    /// Takes from the stages above what they pass on by `now`.
+    pub fn refill(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        let rlc = self.occupancy();
+        let Self { buffer, above, arrivals, counters, .. } = self;
+        let Some(above) = above else { return };
+        let Above { stages, entered, .. } = &mut **above;
+        let elsewhere = buffer.bytes();
+        let observer = &mut UserObserver { observer, counters, elsewhere };
+        stages.advance(now, rlc, observer, &mut |at, packet: Entered<P>| {
+            entered.push_back(packet.at);
+            arrivals.push_back(at);
+            buffer.push(at, packet.packet, &mut ()); // without a limit nothing is dropped
+        });
+    }
+
+    /// Tells the stages above of a slot that carried data of this channel, or could have carried `egress`.
+    pub fn on_slot(&mut self, now: Time, slot: Span, egress: Bytes) {
+        let rest = self.occupancy();
+        let sent = self.counters.sent.bytes;
+        let Some(above) = &mut self.above else { return };
+        let taken = sent - core::mem::replace(&mut above.sent, sent);
+        above.stages.on_slot(now, slot, egress.get(), taken.get(), rest);
+    }
+
+    /// What RLC holds of new data.
+    fn occupancy(&self) -> Occupancy {
+        let begun = u64::from(self.next != self.end);
+        Occupancy { bytes: self.unsent().get(), packets: self.buffer.packets() as u64 + begun }
+    }
+
     #[inline]
     fn forget_arrivals(&mut self) {
+        if let Some(above) = &mut self.above {
+            while above.entered.len() > self.buffer.packets() {
+                above.entered.pop_front();
+            }
+        }
         while self.arrivals.len() > self.buffer.packets() {
             self.arrivals.pop_front();
         }
@@ -102,14 +181,17 @@ impl<P: Packet> Stream<P> {
 
     /// Takes the next packet out of the buffer; returns whether there was one.
     fn pull(&mut self, now: Time, observer: &mut impl Observer<P>) -> bool {
-        let queued = self.buffer.pop(now, &mut UserObserver { observer, counters: &mut self.counters });
+        let entered = self.above.as_ref().and_then(|above| above.entered.front().copied());
+        let elsewhere = Bytes::ZERO;
+        let queued =
+            self.buffer.pop(now, &mut UserObserver { observer, counters: &mut self.counters, elsewhere });
         self.forget_arrivals();
         let Some(queued) = queued else { return false };
         let size = queued.packet.size();
         self.held += size;
         let start = self.end;
         self.end += u64::from(u32::try_from(size.get()).unwrap_or(u32::MAX)) + u64::from(PDCP_HEADER);
-        let (packet, arrived) = (Some(queued.packet), queued.enqueued);
+        let (packet, arrived) = (Some(queued.packet), entered.unwrap_or(queued.enqueued));
         self.sdus.push_back(Sdu { packet, arrived, start, end: self.end });
         true
     }
@@ -230,7 +312,7 @@ impl<P: Packet> Stream<P> {
 
     /// Bytes of packets that are neither delivered nor dropped.
     pub fn waiting(&self) -> Bytes {
-        self.buffer.bytes() + self.held
+        self.buffer.bytes() + self.held + self.waiting_above()
     }
 
     /// Arrival time of the packet with the next new byte to be sent.
@@ -260,9 +342,11 @@ impl<P: Packet> Stream<P> {
 
     /// Drops the packets in the buffer.
     pub fn empty(&mut self, now: Time, observer: &mut impl Observer<P>) {
-        while let Some(queued) = self.buffer.take() {
-            self.counters.on_dropped(DropCause::Reset, queued.packet.size());
-            observer.on_dropped(now, &queued.packet, DropCause::Reset);
+        let buffered = core::iter::from_fn(|| self.buffer.take().map(|queued| queued.packet));
+        let above = core::iter::from_fn(|| self.above.as_mut()?.stages.take());
+        for packet in buffered.chain(above) {
+            self.counters.on_dropped(DropCause::Reset, packet.size());
+            observer.on_dropped(now, &packet, DropCause::Reset);
         }
         self.forget_arrivals();
     }
@@ -270,6 +354,9 @@ impl<P: Packet> Stream<P> {
     /// Restarts with the oldest undelivered packet if `keep` is set; otherwise drops packets of which a byte was sent.
     /// The stream continues at a position that no PDU has used yet.
     pub fn restart(&mut self, now: Time, keep: bool, observer: &mut impl Observer<P>) {
+        if let Some(above) = &mut self.above {
+            above.stages.restart(now);
+        }
         if !keep {
             self.drop_range(now, 0, u64::MAX, DropCause::Reset, observer);
         }

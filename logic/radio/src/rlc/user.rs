@@ -87,6 +87,32 @@ impl<P: Packet> User<P> {
         }
     }
 
+    /// Whether a bearer has stages above RLC.
+    #[inline]
+    pub fn is_staged(&self) -> bool {
+        self.bearers.iter().any(|bearer| bearer.channel(Direction::Downlink).is_staged())
+    }
+
+    /// Whether packets wait above RLC.
+    pub fn is_waiting_above(&self) -> bool {
+        self.bearers.iter().any(Bearer::is_waiting_above)
+    }
+
+    /// Takes from the stages above RLC what they pass on by `now`.
+    pub fn refill(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        for bearer in &mut self.bearers {
+            bearer.refill(now, observer);
+        }
+    }
+
+    /// Tells the stages above RLC of a downlink slot of length `slot`, which carried `content` and could have carried `egress`.
+    pub fn on_slot(&mut self, now: Time, slot: Span, egress: Bytes, content: &[UserPdu]) {
+        for (bearer, index) in self.bearers.iter_mut().zip(0..=u8::MAX) {
+            let others = content.iter().filter(|part| part.bearer != index).map(|part| part.pdu.size()).sum();
+            bearer.on_slot(now, slot, egress - egress.min(others));
+        }
+    }
+
     /// Caches the answers to the queries below until something happens. Calling it is optional.
     #[inline]
     pub fn settle(&mut self) {

@@ -1,6 +1,7 @@
 //! The settings of bearers: in `[[cell]]` for all its users, in `[[user]]`, and in each table of `bearers`.
 
 use ranpace_link::{Limit, QueueConfig};
+use ranpace_radio::above_rlc::{Room, StagesConfig};
 use ranpace_radio::rlc::{BearerConfig, Config, Timers};
 
 use super::keys;
@@ -28,6 +29,19 @@ pub(super) fn read(section: &mut Section<'_>, table: &str, bearer: &mut BearerCo
         direction.format = format.unwrap_or(direction.format);
         direction.discard = discard.unwrap_or(direction.discard);
     }
+    let above = &mut bearer.downlink.above;
+    if let Some(room) = section.find(&keys::SDAP).and_then(|field| read_room(&field)) {
+        *above = room.map(|room| StagesConfig { room, ..above.unwrap_or(PLAIN) });
+    }
+    for key in [&keys::QFI_PER_FLOW, &keys::UPF] {
+        let Some(field) = section.find(key) else { continue };
+        let Some(above) = above.as_mut() else {
+            field.error("has no effect without `sdap`");
+            continue;
+        };
+        let place = if key.name == keys::UPF.name { &mut above.upf } else { &mut above.qfi_per_flow };
+        *place = field.flag().unwrap_or(*place);
+    }
     let limit = section.find(&keys::BUFFER).and_then(|field| read_limit(&field));
     let limit_up = section.find(&keys::BUFFER_UP).and_then(|field| read_limit(&field)).or(limit);
     for (key, what, limit, direction) in [
@@ -37,6 +51,30 @@ pub(super) fn read(section: &mut Section<'_>, table: &str, bearer: &mut BearerCo
         let field = section.find(key);
         read_buffer(field.as_ref(), &format!("{what}{table}"), limit, direction);
     }
+}
+
+/// Stages that only limit RLC.
+const PLAIN: StagesConfig = StagesConfig { room: Room::Drql, qfi_per_flow: false, upf: false };
+
+/// Reads `sdap`; `Some(None)` for no stages.
+fn read_room(field: &Field<'_>) -> Option<Option<Room>> {
+    const EXPECTED: &str =
+        "\"drql\", \"5g-bdp\", \"dynrlc\", a number of packets such as \"20 packets\", or \"off\"";
+    let text = field.text(EXPECTED)?;
+    let room = match text {
+        "off" => return Some(None),
+        "drql" => Room::Drql,
+        "5g-bdp" => Room::Bdp,
+        "dynrlc" => Room::Dynamic,
+        _ => match text.parse() {
+            Ok(Limit::Packets(packets)) => Room::Packets(packets),
+            _ => {
+                field.error(format!("expected {EXPECTED}, found {text:?}"));
+                return None;
+            }
+        },
+    };
+    Some(Some(room))
 }
 
 /// Sets the buffer of one direction: its size is kept if only its queue management is written, and vice versa.

@@ -477,6 +477,36 @@ pub(super) const DISCARD: Key<WordOr<Duration>> = Key {
     about: "time after which a packet is dropped if none of it was sent",
 };
 
+pub(super) const SDAP: Key<Text> = Key {
+    name: "sdap",
+    kind: Text("`\"drql\"`, `\"5g-bdp\"`, `\"dynrlc\"`, `\"20 packets\"`, `\"off\"`"),
+    default: Open(""),
+    about: "downlink: what RLC may hold; `buffer` and `aqm` then stand above it, at SDAP. See below",
+};
+pub(super) const QFI_PER_FLOW: Key<Flag> = Key {
+    name: "qfi_per_flow",
+    kind: Flag,
+    default: Open(""),
+    about: "with `sdap`: a queue for each flow, served in turn; otherwise all flows share one",
+};
+pub(super) const UPF: Key<Flag> = Key {
+    name: "upf_pacer",
+    kind: Flag,
+    default: Open(""),
+    about: "with `sdap`: the UPF keeps a queue per flow, with the limit of `buffer`, and passes on what SDAP needs (USP)",
+};
+
 /// The keys of bearers: in `[[cell]]`, in `[[user]]` and in the tables of `bearers`.
-pub(crate) const BEARER: Group =
-    &[&RLC, &RLC_TIMERS, &RLC_FORMAT, &BUFFER, &BUFFER_UP, &AQM, &AQM_UP, &DISCARD];
+pub(crate) const BEARER: Group = &[
+    &RLC,
+    &RLC_TIMERS,
+    &RLC_FORMAT,
+    &BUFFER,
+    &BUFFER_UP,
+    &AQM,
+    &AQM_UP,
+    &SDAP,
+    &QFI_PER_FLOW,
+    &UPF,
+    &DISCARD,
+];

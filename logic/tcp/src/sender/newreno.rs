@@ -213,6 +213,7 @@ impl Sender {
             return;
         }
         rate.lost = lost;
+        rate.lost_since_send += lost;
         let ack = Ack {
             acked: self.growth(acked),
             delivered: progress.delivered,
@@ -256,7 +257,7 @@ impl Sender {
     /// The first segment is lost and is retransmitted at once, ignoring window and pace. `first` if this may begin an
     /// episode.
     fn lose_first(&mut self, now: Time, first: bool) {
-        let mut tally = Tally::new(self.wants_packets);
+        let mut tally = Tally::new(self.wants_packets, self.lost);
         if let Some(record) = self.board.first() {
             tally.add(record);
         }
@@ -314,7 +315,7 @@ impl Sender {
         self.retransmits += 1;
         self.backoffs += 1;
         let prior = self.prior_window();
-        let mut tally = Tally::new(self.wants_packets);
+        let mut tally = Tally::new(self.wants_packets, self.lost);
         self.board.mark_all_lost(|_, _| true, |record| tally.add(record));
         self.lost += tally.count;
         self.plain.duplicates = 0;

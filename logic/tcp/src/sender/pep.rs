@@ -49,10 +49,11 @@ impl Sender {
         state.cumulative = from.max(view.cumulative);
         let mut newest: Option<Record> = None;
         let packets = &mut state.packets;
+        let lost = self.lost;
         let mut seen = 0;
         let mut came = |record: &Record| {
             let fate = PacketOutcome::Seen { rtt: now - record.sent_at };
-            packets.push(packet(record, fate));
+            packets.push(packet(record, lost, fate));
             seen += u64::from(record.length);
             if newest.is_none_or(|newest| record.number > newest.number) {
                 newest = Some(*record);
@@ -68,7 +69,7 @@ impl Sender {
             // A retransmission may be missing because the proxy cannot tell it from the original.
             let known = Flags::PEP_SEEN | Flags::PEP_MISSING | Flags::SACKED | Flags::EVER_RETRANSMITTED;
             self.board.mark_at_proxy(end, start, Flags::PEP_MISSING, known, &mut |record| {
-                state.packets.push(packet(record, PacketOutcome::Missing));
+                state.packets.push(packet(record, lost, PacketOutcome::Missing));
                 missing += 1;
             });
             end = next;
@@ -103,7 +104,7 @@ impl Sender {
     /// Declares lost the segments that the proxy missed and that were sent by `until`. Retransmissions are excluded: the
     /// proxy may miss them because it cannot tell them from the original.
     fn repair_gaps(&mut self, now: Time, until: Time) {
-        let mut tally = Tally::new(self.wants_packets);
+        let mut tally = Tally::new(self.wants_packets, self.lost);
         let known = Flags::PEP_SEEN | Flags::LOST | Flags::EVER_RETRANSMITTED;
         self.board.mark_all_lost(
             |_, record| {
@@ -127,11 +128,12 @@ impl Sender {
     }
 }
 
-fn packet(record: &Record, fate: PacketOutcome) -> Packet {
+fn packet(record: &Record, lost: u64, fate: PacketOutcome) -> Packet {
     Packet {
         number: record.number,
         bytes: Bytes::new(u64::from(record.length)),
         sent_at: record.sent_at,
+        sending: record.sending(lost),
         fate,
     }
 }

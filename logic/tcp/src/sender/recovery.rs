@@ -213,7 +213,7 @@ impl Sender {
             self.rtt.min(),
             self.rtt.smoothed(),
         );
-        let mut tally = Tally { collect: self.wants_packets, ..Tally::default() };
+        let mut tally = Tally::new(self.wants_packets, self.lost);
         let rack = &self.rack;
         let waiting =
             self.board.sweep(|record| rack.verdict(record, now, window), |record| tally.add(record));
@@ -449,7 +449,7 @@ impl Sender {
         self.retransmits += 1;
         self.backoffs += 1;
         let (rack_rtt, head) = (self.rack.rtt, self.board.first_id());
-        let mut tally = Tally { collect: self.wants_packets, ..Tally::default() };
+        let mut tally = Tally::new(self.wants_packets, self.lost);
         self.board.mark_all_lost(
             |id, record| id == head || rack_rtt.is_zero() || now - record.sent_at >= rack_rtt,
             |record| tally.add(record),
@@ -506,13 +506,15 @@ pub(super) struct Tally {
     retransmission: bool,
     /// Whether to collect them for the control.
     collect: bool,
+    /// Segments that the sender had lost before this pass.
+    before: u64,
     packets: Vec<Packet>,
 }
 
 impl Tally {
-    /// An empty tally; `collect` if the control wants each segment.
-    pub fn new(collect: bool) -> Self {
-        Self { collect, ..Self::default() }
+    /// An empty tally of a sender that has lost `before` segments; `collect` if the control wants each segment.
+    pub fn new(collect: bool, before: u64) -> Self {
+        Self { collect, before, ..Self::default() }
     }
 
     pub fn add(&mut self, record: &Record) {
@@ -526,6 +528,7 @@ impl Tally {
                 number: record.number,
                 bytes: Bytes::new(u64::from(record.length)),
                 sent_at: record.sent_at,
+                sending: record.sending(self.before + self.count),
                 fate: PacketOutcome::Lost,
             });
         }

@@ -82,6 +82,7 @@ impl Sender {
                 number: record.number,
                 bytes: Bytes::new(u64::from(record.length)),
                 sent_at: record.sent_at,
+                sending: record.sending(self.lost),
                 fate: PacketOutcome::Acked { rtt: now - record.sent_at, one_way },
             };
             let cx = self.context(now);
@@ -160,7 +161,7 @@ impl Sender {
         granularity * ticks(to).saturating_sub(ticks(from))
     }
 
-    /// Linux `tcp_rate_gen`; `lost` is filled in when it is known.
+    /// Linux `tcp_rate_gen`, before loss detection, whose result is added later.
     pub(super) fn rate_sample(&self, now: Time, progress: &Progress) -> RateSample {
         let Some(newest) = &progress.newest else { return RateSample::default() };
         let sending = newest.sent_at - newest.first_sent_at;
@@ -168,12 +169,15 @@ impl Sender {
         let interval = sending.max(acking);
         // An interval below the smallest RTT: the acknowledgements were bunched and the sample is invalid.
         let valid = !interval.is_zero() && interval >= self.rtt.min();
+        let sending = newest.sending(self.lost);
         RateSample {
             delivered: self.delivered - newest.delivered,
             interval: valid.then_some(interval),
             prior_delivered: newest.delivered,
-            app_limited: newest.app_limited,
+            app_limited: sending.app_limited,
             lost: 0,
+            lost_since_send: sending.lost_since,
+            in_flight_at_send: sending.in_flight,
             delayed: progress.delayed,
         }
     }

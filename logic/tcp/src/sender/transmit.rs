@@ -177,7 +177,7 @@ impl Sender {
         self.data(now, seq, length, segment);
         segment.cwr = core::mem::take(&mut self.cwr);
         self.next += u64::from(length);
-        self.board.push(Record {
+        let mut record = Record {
             seq,
             length,
             flags: Flags::default(),
@@ -186,10 +186,12 @@ impl Sender {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            in_flight: self.board.in_flight() as u32,
+            in_flight: 0,
             run: 0,
-            app_limited: self.app_limited_until > 0,
-        });
+            lost: [0; 3],
+        };
+        record.on_sent(self.board.in_flight(), self.lost, self.app_limited_until > 0);
+        self.board.push(record);
         if self.timer.is_none() || self.board.packets_out() == 1 {
             self.arm_rto(now, false);
         }
@@ -201,13 +203,13 @@ impl Sender {
     fn send_again(&mut self, now: Time, id: u64, probing: bool, segment: &mut Segment) {
         let (number, delivered, delivered_at, first) =
             (self.number, self.delivered, self.delivered_at, self.first_sent_at);
-        let (in_flight, app_limited) = (self.board.in_flight() as u32, self.app_limited_until > 0);
+        let (in_flight, lost, app_limited) = (self.board.in_flight(), self.lost, self.app_limited_until > 0);
         let (mut seq, mut length) = (self.una, 0);
         if let Some(record) = self.board.get_mut(id) {
             (seq, length) = (record.seq, record.length);
             (record.number, record.sent_at) = (number, now);
             (record.delivered, record.delivered_at, record.first_sent_at) = (delivered, delivered_at, first);
-            (record.in_flight, record.app_limited) = (in_flight, app_limited);
+            record.on_sent(in_flight, lost, app_limited);
             record.flags.set(Flags::EVER_RETRANSMITTED);
         }
         self.data(now, seq, length, segment);

@@ -52,7 +52,8 @@ impl Rig {
     }
 
     fn fate(&mut self, number: u64, fate: PacketOutcome) {
-        let packet = Packet { number, bytes: self.cx.mss, sent_at: self.cx.now - RTT, fate };
+        let (bytes, sent_at) = (self.cx.mss, self.cx.now - RTT);
+        let packet = Packet { number, bytes, sent_at, sending: crate::Sending::default(), fate };
         self.control.on_packet(&self.cx, &mut self.w, &packet);
     }
 

@@ -57,6 +57,7 @@ fn config() -> impl Strategy<Value = Config> {
     (mode, buffer, discard, format, timers).prop_map(|(mode, buffer, discard, format, timers)| Config {
         mode,
         buffer,
+        above: None,
         discard,
         format,
         timers,

@@ -1,0 +1,364 @@
+//! NATCP and NACubic: window and pace from the user's radio rate, which a module at the mobile edge reports, as understood.
+//!
+//! Source: Abbasloo et al., HotEdge 2019, of which the abstract was at hand; the rule is that of the authors' public scripts, and of Diarra
+//! 2022, section 2.3. It runs on a server that sends to a mobile user.
+//!
+//! With the user's rate `B`, the smallest RTT `D` and `N` flows of the user:
+//!
+//! * pace = `B`, which is not divided by `N`;
+//! * NATCP: `cwnd = 2 B D / N`. The factor makes up for the difference between the window and the bytes in flight;
+//! * NACubic (`keep=cubic`): CUBIC with at most that window, and the same pace.
+//!
+//! Ours, where the sources are silent:
+//!
+//! * `B` is what a fair scheduler would give the user if it asked for all, `max(P_cell / users, own + unused)`, as SIGMA computes it for
+//!   uplinks, over `max(8 TTI, RTTmin / 2)`. In the scripts it is the capacity of a recorded link.
+//! * `D` is the connection's smallest RTT, in place of a sum of parts that somebody would have to measure.
+//! * `N` is an option, because reports do not have it.
+//! * NATCP retransmits what is lost and keeps its window ([`LossResponse::Own`]); a timeout leaves one segment until the next ACK. Before the
+//!   first report it is CUBIC.
+//! * A report is used for three periods, at least 100 ms. Without one CUBIC has the window, unpaced, until ten fresh ones in a row.
+
+use ranpace_phy::Direction;
+use ranpace_units::{Bytes, Rate, Span, Time};
+
+use super::modem::{Average, Inputs, PMaxRule};
+use crate::classic::cubic::{LinuxCubic, Params as CubicParams};
+use crate::classic::hystart;
+use crate::entry::{Control, Entry, Transport};
+use crate::interface::{
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, RadioHint, Sample, Sent, Signal,
+    State, Window,
+};
+use crate::options::{OptionError, OptionInfo, Options};
+
+/// Entry in `ranpace list cc`.
+pub const ENTRY: Entry = Entry {
+    name: "natcp",
+    about: "NATCP and NACubic: the edge reports the user's rate, which sets window and pace (as understood)",
+    source: "Abbasloo et al., HotEdge 2019; Diarra 2022, section 2.3",
+    options: &[
+        OptionInfo {
+            key: "keep",
+            values: "none, cubic",
+            about: "cubic (NACubic): CUBIC with at most that window",
+        },
+        OptionInfo {
+            key: "flows",
+            values: "1 to 1000 [1]",
+            about: "flows of the user, among which the window is divided",
+        },
+    ],
+    transport: Transport::Tcp,
+    loss_based: false,
+    build: &build,
+    receiver: None,
+};
+
+fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
+    let keeps_cubic = options.choice("keep", &[("none", false), ("cubic", true)])?;
+    let flows = options.number("flows", 1.0, 1000.0, 1.0)? as u32;
+    Ok(Control::Other(Box::new(NaTcp::new(keeps_cubic, flows))))
+}
+
+/// Smallest window in segments, also while the rate is zero. Ours.
+const MIN_CWND: f64 = 2.0;
+/// Least age at which a report is not used any more. Ours.
+const STALE: Span = Span::from_millis(100);
+/// Consecutive fresh reports after which the reports take over from CUBIC; as SIGMA's.
+const FRESH_TO_RETURN: u32 = 10;
+
+/// The window in bytes (Diarra 2022, section 2.3): twice the product of the user's rate and the smallest RTT, divided by its flows.
+fn window(rate: Rate, min_rtt: Span, flows: u32) -> Bytes {
+    Bytes::new((2.0 * rate.as_f64() / 8.0 * min_rtt.as_secs_f64() / f64::from(flows.max(1))) as u64)
+}
+
+/// The control.
+#[derive(Debug)]
+struct NaTcp {
+    keeps_cubic: bool,
+    flows: u32,
+    cubic: LinuxCubic,
+    inputs: Inputs,
+    /// Interval between the last two reports.
+    period: Span,
+    /// Smallest RTT; `None` before the first.
+    min_rtt: Option<Span>,
+    /// Whether the reports set the window or its bound.
+    driven: bool,
+    /// Whether a timeout left one segment until the next ACK.
+    timed_out: bool,
+}
+
+impl NaTcp {
+    fn new(keeps_cubic: bool, flows: u32) -> Self {
+        Self {
+            keeps_cubic,
+            flows,
+            cubic: plain(),
+            inputs: Inputs::new(Direction::Downlink, PMaxRule::Reachable, Average::Window, 1.0, 1.0),
+            period: Span::ZERO,
+            min_rtt: None,
+            driven: false,
+            timed_out: false,
+        }
+    }
+
+    fn is_fresh(&self, now: Time) -> bool {
+        self.inputs.age(now).is_some_and(|age| age <= STALE.max(self.period * 3))
+    }
+
+    /// Whether CUBIC's hooks are called: always in NACubic.
+    fn is_cubic(&self) -> bool {
+        self.keeps_cubic || !self.driven
+    }
+
+    /// The window in segments; `None` before a rate or an RTT is known.
+    fn bound(&self, cx: &Context) -> Option<f64> {
+        let window = window(self.inputs.capacity()?, self.min_rtt?, self.flows);
+        Some((window.as_f64() / cx.mss.as_f64().max(1.0)).max(MIN_CWND))
+    }
+
+    /// CUBIC continues from the current window if reports have stopped.
+    fn look(&mut self, cx: &Context, w: &mut Window) {
+        if self.driven && !self.is_fresh(cx.now) {
+            (self.driven, self.timed_out) = (false, false);
+            self.inputs.begin_run();
+            w.pacing = Pacing::Unlimited;
+            if !self.keeps_cubic {
+                w.ssthresh = w.cwnd.max(MIN_CWND);
+                self.cubic = plain();
+                self.cubic.on_start(cx, w);
+            }
+        }
+    }
+
+    /// Sets window and pace by the last report.
+    fn follow(&self, cx: &Context, w: &mut Window) {
+        let (true, Some(bound), Some(rate)) = (self.driven, self.bound(cx), self.inputs.capacity()) else {
+            return;
+        };
+        if self.keeps_cubic {
+            w.cwnd = w.cwnd.min(bound);
+        } else if !self.timed_out {
+            w.cwnd = bound;
+        }
+        // The endpoint's pace counts bytes on the wire, as the radio's rate does; a rate of zero leaves one segment an RTT.
+        let least = Rate::of(cx.wire, self.min_rtt.unwrap_or(Span::SECOND).max(Span::from_millis(1)));
+        w.pacing = Pacing::Rate(rate.max(least));
+    }
+}
+
+/// CUBIC as in Linux.
+fn plain() -> LinuxCubic {
+    LinuxCubic::new(CubicParams::LINUX, hystart::Kind::Classic)
+}
+
+impl CongestionControl for NaTcp {
+    fn on_start(&mut self, cx: &Context, w: &mut Window) {
+        if !cx.srtt.is_zero() {
+            self.min_rtt = Some(cx.srtt);
+        }
+        self.cubic.on_start(cx, w);
+    }
+
+    fn on_sent(&mut self, cx: &Context, w: &mut Window, sent: &Sent) {
+        if self.is_cubic() {
+            self.cubic.on_sent(cx, w, sent);
+        }
+    }
+
+    fn on_sample(&mut self, cx: &Context, w: &mut Window, sample: &Sample) {
+        if let Some(rtt) = sample.rtt {
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+        self.look(cx, w);
+        if self.is_cubic() {
+            self.cubic.on_sample(cx, w, sample);
+        }
+    }
+
+    fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
+        self.look(cx, w);
+        if self.is_cubic() {
+            return self.cubic.on_congestion(cx, w, event);
+        }
+        if let Signal::Timeout { .. } = event.kind {
+            self.timed_out = true;
+            w.cwnd = 1.0;
+        }
+        LossResponse::Own
+    }
+
+    fn on_ack(&mut self, cx: &Context, w: &mut Window, ack: &Ack) {
+        if self.is_cubic() {
+            self.cubic.on_ack(cx, w, ack);
+        } else if ack.acked > 0 {
+            self.timed_out = false;
+        }
+        self.follow(cx, w);
+    }
+
+    fn owns_recovery(&self) -> bool {
+        !self.is_cubic()
+    }
+
+    fn on_recovered(&mut self, cx: &Context, w: &mut Window) {
+        if self.is_cubic() {
+            self.cubic.on_recovered(cx, w);
+        }
+    }
+
+    fn on_spurious(&mut self, cx: &Context, w: &mut Window, prior: &Window) {
+        self.timed_out = false;
+        if self.is_cubic() {
+            self.cubic.on_spurious(cx, w, prior);
+        }
+        self.follow(cx, w);
+    }
+
+    fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
+        self.look(cx, w);
+        if self.is_cubic() {
+            self.cubic.on_idle_restart(cx, w, idle);
+        }
+    }
+
+    fn on_path_change(&mut self, cx: &Context, w: &mut Window) {
+        self.min_rtt = None;
+        if self.is_cubic() {
+            self.cubic.on_path_change(cx, w);
+        }
+    }
+
+    fn wants_radio(&self) -> bool {
+        true
+    }
+
+    fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
+        let base = self.min_rtt.unwrap_or(Span::ZERO);
+        let before = self.inputs.last();
+        let Some(moved) = self.inputs.on_hint(cx.now, hint, base, STALE.max(self.period * 3)) else { return };
+        if let (Some((before, _)), Some((at, _))) = (before, self.inputs.last()) {
+            self.period = at - before;
+        }
+        if moved {
+            // Another cell: the old rate is void until a grant there.
+            self.min_rtt = None;
+        }
+        self.driven |= self.inputs.run() >= FRESH_TO_RETURN
+            && self.bound(cx).is_some()
+            && matches!(cx.state, State::Open | State::Disorder);
+        if self.driven && matches!(cx.state, State::Open | State::Disorder) {
+            self.follow(cx, w);
+        }
+    }
+
+    fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("driven", f64::from(u8::from(self.driven)));
+        if let Some(rate) = self.inputs.capacity() {
+            show("rate_bit_s", rate.as_f64());
+        }
+        if let Some(rtt) = self.min_rtt {
+            show("min_rtt_s", rtt.as_secs_f64());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ranpace_phy::LteBandwidth;
+    use ranpace_rnis::CellInfo;
+
+    use super::*;
+    use crate::testing::testbed::{MSS, ack, context, loss, sample};
+
+    const MS: Span = Span::from_millis(1);
+
+    #[test]
+    fn the_window_is_twice_the_product_divided_by_the_flows() {
+        // Specification: base delay 5 ms, so that the smallest RTT is 12000 bit / rate + 10 ms.
+        let fast = Rate::from_bits_per_s(24_064_000);
+        assert_eq!(window(fast, Span::from_micros(10_499), 1), Bytes::new(63_161));
+        assert_eq!(window(fast, Span::from_micros(10_499), 2), Bytes::new(31_580));
+        let slow = Rate::from_bits_per_s(481_280);
+        assert_eq!(window(slow, Span::from_micros(34_934), 1), Bytes::new(4_203));
+    }
+
+    struct Rig {
+        control: NaTcp,
+        cx: Context,
+        w: Window,
+    }
+
+    impl Rig {
+        fn new(keeps_cubic: bool) -> Self {
+            let cx =
+                Context { srtt: MS * 20, mss: Bytes::new(MSS), cwnd_limited: true, ..context(Time::ZERO) };
+            let mut rig = Self { control: NaTcp::new(keeps_cubic, 1), cx, w: Window::new(10.0) };
+            rig.control.on_start(&rig.cx, &mut rig.w);
+            rig
+        }
+
+        /// Reports of a user that has all PRBs at MCS 28 of a cell of 20 MHz.
+        fn reports(&mut self, count: u64) -> Rate {
+            let mut rate = Rate::ZERO;
+            for _ in 0..count {
+                self.cx.now += MS;
+                let info = CellInfo::lte(1, LteBandwidth::Mhz20);
+                let hint = RadioHint {
+                    granted: 100.0,
+                    mcs: 28,
+                    active_users: 1,
+                    ..RadioHint::of(info, self.cx.now)
+                };
+                rate = hint.rate(Direction::Downlink, 100.0);
+                self.control.on_radio(&self.cx, &mut self.w, &hint);
+            }
+            rate
+        }
+
+        fn ack(&mut self) {
+            self.control.on_sample(&self.cx, &mut self.w, &sample(MS * 20));
+            self.control.on_ack(&self.cx, &mut self.w, &ack(10, MS * 20));
+        }
+    }
+
+    #[test]
+    fn reports_set_window_and_pace_and_without_them_there_is_cubic() {
+        let mut rig = Rig::new(false);
+        rig.reports(9);
+        rig.ack();
+        assert_eq!((rig.control.driven, rig.w.pacing), (false, Pacing::Unlimited));
+        let rate = rig.reports(1);
+        let expected = window(rate, MS * 20, 1).as_f64() / MSS as f64;
+        assert!((rig.w.cwnd - expected).abs() < 0.01, "{} for {expected}", rig.w.cwnd);
+        assert_eq!(rig.w.pacing, Pacing::Rate(rate));
+        assert_eq!(rig.control.on_congestion(&rig.cx, &mut rig.w, &loss()), LossResponse::Own);
+        let timeout = Congestion { kind: Signal::Timeout { count: 1 }, ..loss() };
+        rig.control.on_congestion(&rig.cx, &mut rig.w, &timeout);
+        rig.reports(1);
+        assert_eq!(rig.w.cwnd, 1.0, "until the next ACK");
+        rig.ack();
+        assert!((rig.w.cwnd - expected).abs() < 0.01);
+        rig.cx.now += MS * 101;
+        rig.ack();
+        assert_eq!((rig.control.driven, rig.w.pacing), (false, Pacing::Unlimited));
+        assert!(!rig.control.owns_recovery());
+    }
+
+    #[test]
+    fn nacubic_grows_as_cubic_up_to_the_bound() {
+        let mut rig = Rig::new(true);
+        rig.reports(20);
+        rig.ack();
+        assert_eq!(rig.w.cwnd, 20.0, "slow start");
+        let bound = rig.control.bound(&rig.cx).unwrap();
+        for _ in 0..200 {
+            rig.reports(1);
+            rig.ack();
+        }
+        assert!((rig.w.cwnd - bound).abs() < 0.01, "{} for {bound}", rig.w.cwnd);
+        assert!(matches!(rig.control.on_congestion(&rig.cx, &mut rig.w, &loss()), LossResponse::ReduceTo(_)));
+    }
+}

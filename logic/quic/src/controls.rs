@@ -1,0 +1,50 @@
+//! What the factories of both QUIC libraries have in common: a control for each connection, by one clock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use ranpace_cc::Algorithm;
+use ranpace_units::{Bytes, Time};
+
+use crate::adapter::Control;
+use crate::clock::Clock;
+
+/// Makes controls of one kind.
+#[derive(Debug)]
+pub struct Controls {
+    algorithm: Algorithm,
+    clock: Clock,
+    /// Seed of the next control's random choices.
+    seed: AtomicU64,
+}
+
+impl Controls {
+    /// Makes controls of this kind, whose time counts by this clock.
+    ///
+    /// Random choices (which few controls make) are the same in every process that makes its connections in the same order.
+    pub fn new(algorithm: Algorithm, clock: Clock) -> Self {
+        Self { algorithm, clock, seed: AtomicU64::new(0) }
+    }
+
+    /// What they are, with decorators and options.
+    pub fn algorithm(&self) -> &Algorithm {
+        &self.algorithm
+    }
+
+    /// The time of `instant` on the clock of these controls, by which [`ranpace_cc::RadioHint::measured_at`] and the like count.
+    /// Instants before the clock's beginning are [`Time::ZERO`].
+    pub fn time(&self, instant: Instant) -> Time {
+        self.clock.time(instant)
+    }
+
+    /// Their clock.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The control of another connection, whose full packets have this size at its beginning.
+    pub fn control(&self, packet: u16) -> Control {
+        let control = self.algorithm.build(self.seed.fetch_add(1, Ordering::Relaxed));
+        Control::driven_by_noq(control, Bytes::new(packet.into()), self.clock)
+    }
+}
