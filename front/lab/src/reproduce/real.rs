@@ -53,7 +53,8 @@ impl Experiment {
             reading.criteria = kept;
             reading.instead.retain(|_, other| is_played(other));
             // One that is left without criteria would be about all.
-            !reading.criteria.is_empty() && !(reading.instead.is_empty() && reading.figures.is_empty())
+            let replaces = !reading.instead.is_empty() || !reading.figures.is_empty();
+            replaces && !reading.criteria.is_empty()
         });
         experiment.plots.clear();
         experiment.pictures.clear();
