@@ -1,4 +1,4 @@
-//! Queues above RLC in a cell: a download and two streams of small datagrams on one bearer of a pedestrian (Irazabal et al.).
+//! Queues above RLC in a cell: a download and two streams of small datagrams on one bearer (Irazabal et al.).
 
 mod common;
 
@@ -8,10 +8,10 @@ use ranpace_sim::RunResult;
 const STREAM: &str = "transport = \"udp\"\npacket = \"200B\"\n";
 
 /// An LTE cell of 25 PRBs with the stages in `bearer`, and further elements.
-fn scenario(bearer: &str, more: &str) -> String {
+fn scenario(distance: u32, bearer: &str, more: &str) -> String {
     format!(
         r#"
-duration = "32s"
+duration = "22s"
 warmup = "2s"
 
 [[link]]
@@ -19,7 +19,7 @@ name = "wire"
 from = "server"
 to = "mast"
 rate = "1Gbit/s"
-delay = "10ms"
+delay = "5ms"
 duplex = true
 
 [[cell]]
@@ -31,7 +31,8 @@ bandwidth = "5MHz"
 
 [[user]]
 name = "phone"
-walk = {{ radius = "300m", speed = ["1m/s", "2m/s"] }}
+cell = "cell"
+position = [{distance}, 0]
 
 [[flow]]
 name = "download"
@@ -67,8 +68,8 @@ fn figures(result: &RunResult) -> (f64, f64) {
 #[test]
 fn datagrams_pass_a_download_and_the_cell_stays_busy() {
     let measure = |bearer: &str| {
-        let (delay, goodput) = figures(&play(&scenario(bearer, "")));
-        (delay - 10.0, goodput)
+        let (delay, goodput) = figures(&play(&scenario(1_200, bearer, "")));
+        (delay - 5.0, goodput)
     };
     let (plain, full) = measure("buffer = \"45KB\"\naqm = \"droptail\"");
     let codel_drql = measure("buffer = \"45KB\"\naqm = \"codel\"\nsdap = \"drql\"");
@@ -82,7 +83,9 @@ fn datagrams_pass_a_download_and_the_cell_stays_busy() {
     assert!(codel_drql.0 <= 0.5 * plain, "{shown}");
     assert!(usp_bdp.0 <= 0.3 * plain, "{shown}");
     assert!(all.iter().all(|(delay, _)| usp_bdp.0 <= *delay), "{shown}");
-    assert!(all.iter().all(|(_, goodput)| *goodput >= 0.95 * full), "{shown}");
+    assert!([usp_drql, usp_bdp].iter().all(|(_, goodput)| *goodput >= 0.95 * full), "{shown}");
+    // CoDel's target is less than two packets at this rate, which costs a single CUBIC flow some goodput.
+    assert!(all.iter().all(|(_, goodput)| *goodput >= 0.7 * full), "{shown}");
 }
 
 /// Users have stages of their own, a user out of reach gets nothing and blocks nobody, and bytes are accounted for over a
@@ -118,8 +121,8 @@ to = "other"
 forward = {forward}
 "#
         );
-        let result = play(&scenario("sdap = \"5g-bdp\"\nupf_pacer = true\nqfi_per_flow = true", &more));
+        let result = play(&scenario(300, "sdap = \"5g-bdp\"\nupf_pacer = true\nqfi_per_flow = true", &more));
         let (delay, goodput) = figures(&result);
-        assert!(goodput > 1.0 && delay < 200.0, "{forward}: {delay} ms, {goodput} Mbit/s");
+        assert!(goodput > 1.0 && delay < 100.0, "{forward}: {delay} ms, {goodput} Mbit/s");
     }
 }

@@ -27,9 +27,10 @@ impl Bdp {
         self.optimum as u64
     }
 
-    /// A slot could have carried `egress` bytes and left `rest` in RLC.
+    /// A slot could have carried `egress` bytes and left `rest` in RLC. If it left more than it carries, the source lets a packet
+    /// follow; ours nothing, since RLC would grow without end where a slot carries less than two packets.
     pub fn on_slot(&mut self, egress: u64, rest: u64) {
-        self.optimum = if egress > rest { (egress - rest) as f64 } else { MTU as f64 };
+        self.optimum = egress.saturating_sub(rest) as f64;
         self.sent = 0;
     }
 
@@ -45,8 +46,9 @@ impl Bdp {
         (self.optimum * (since + AHEAD)) as u64
     }
 
-    pub fn admits(&self, size: u64, since: f64) -> bool {
-        self.sent + size <= self.allowance(since)
+    /// Whether a packet may follow, of which the last byte may be too early.
+    pub fn admits(&self, since: f64) -> bool {
+        self.sent < self.allowance(since)
     }
 
     pub fn on_sent(&mut self, size: u64) {

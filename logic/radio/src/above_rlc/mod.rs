@@ -9,7 +9,7 @@
 //! in each.
 //!
 //! Ours: SDAP's rules count bytes where the programs count packets of [`MTU`]. Slots are those of the cell, where the programs have
-//! 10 ms. There is no delay between the UPF and the base station (the sources need one of at most a TTI). A rule's counters begin
+//! 10 ms, and the last packet may exceed a limit, as in Linux's limits in bytes. There is no delay between the UPF and the base station (the sources need one of at most a TTI). A rule's counters begin
 //! anew with a handover.
 
 mod bdp;
@@ -127,12 +127,13 @@ impl Rule {
         }
     }
 
-    /// Whether RLC may take a packet of `size` bytes, `since` the last slot that carried data.
-    fn admits(&self, rlc: Occupancy, size: u64, since: f64) -> bool {
+    /// Whether RLC may take a packet, `since` slots after the last one that carried data. As in Linux's limits in bytes, the last
+    /// packet may exceed the limit, so that one that is larger than it passes alone.
+    fn admits(&self, rlc: Occupancy, since: f64) -> bool {
         match self {
             Self::Packets(packets) => rlc.packets < *packets,
-            Self::Drql(drql) => rlc.bytes + size <= drql.limit() || rlc.bytes == 0,
-            Self::Bdp(bdp) => bdp.admits(size, since) || (rlc.bytes == 0 && size > bdp.optimum()),
+            Self::Drql(drql) => rlc.bytes < drql.limit(),
+            Self::Bdp(bdp) => bdp.admits(since) || rlc.bytes == 0,
             Self::Dynamic(dynamic) => rlc.packets < dynamic.packets(),
         }
     }
@@ -264,17 +265,14 @@ impl<P: Packet> Stages<P> {
         let mut served = 0u64; // the QFIs of which a packet was taken, by place
         while moved < BATCH && idle < self.qfis.len() {
             let place = self.turn % self.qfis.len();
+            if self.qfis[place].queue.packets() > 0 && !self.rule.admits(*rlc, since) {
+                refused = true; // it keeps its turn
+                break;
+            }
             self.turn = place + 1;
-            // The size of the next packet is known only when it is taken: the mean stands for it.
-            let next = self.qfis[place].queue.packets();
-            if next == 0 {
+            if self.qfis[place].queue.packets() == 0 {
                 idle += 1;
                 continue;
-            }
-            let mean = (self.qfis[place].queue.bytes().get() / next as u64).max(1);
-            if !self.rule.admits(*rlc, mean, since) {
-                refused = true;
-                break;
             }
             let popped = self.qfis[place].queue.pop(now, &mut Inner(&mut *observer));
             let Some(Queued { packet, .. }) = popped else { continue };

@@ -79,8 +79,8 @@ fn bdp_pushes_a_third_ahead_and_the_rest_with_time() {
         assert_eq!([0.0, 0.25, 0.5, 0.7, 1.0].map(|since| bdp.allowance(since)), expected);
     }
     let mut bdp = Bdp::new();
-    bdp.on_slot(1_000, 1_000);
-    assert_eq!(bdp.optimum(), MTU, "more left than carried: a packet");
+    bdp.on_slot(2_000, 2_000);
+    assert!(!bdp.admits(5.0), "as much left as carried: nothing");
     bdp.on_slot(20_000, 0);
     bdp.look(5.0);
     assert_eq!(bdp.optimum(), 20_000);
