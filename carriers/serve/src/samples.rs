@@ -58,7 +58,7 @@ impl Samples {
         let (number, begun) = (self.count.fetch_add(1, Ordering::Relaxed), Instant::now());
         let mut tick = interval(self.interval);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let client = || Some(connection.path(noq::PathId::ZERO)?.remote_address().ok()?);
+        let client = || connection.path(noq::PathId::ZERO)?.remote_address().ok();
         let mut last = None;
         loop {
             let is_last = tokio::select! {

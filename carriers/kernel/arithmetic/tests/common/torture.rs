@@ -75,6 +75,7 @@ pub fn torture(control: &mut dyn CongestionControl, seed: u64, events: u64) {
                     app_limited: random.next_u64() % 2 == 0,
                     lost: wild(random) % 1_000,
                     delayed: false,
+                    ..RateSample::default()
                 };
                 // Growth by what nobody can send would be the parent's, not the arithmetic's.
                 let acked = delivered % 64;
