@@ -1,6 +1,6 @@
 //! Every control and mechanism in every situation, in one table: which transport for which cell.
 //!
-//! [`candidates`] lists what is compared and what each needs, [`situations`] where; [`summary`] brings the results together, relative
+//! [`candidates`] lists what is compared and what each needs, [`situations`](mod@situations) where; [`summary`] brings the results together, relative
 //! to CUBIC, and finds the Pareto front; [`page`] writes them for people. A new control is added to the candidates: a test misses it
 //! there.
 
