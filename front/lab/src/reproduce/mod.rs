@@ -98,7 +98,7 @@ const EXPERIMENTS: &[(&str, &str)] = embedded![
     "004-7-states", "004-7-bandwidth", "004-7-ddl-gc", "004-7-fqm-dual", "004-7-matrix", "004-7-lte",
     "004-7-drops",
     "edge-together", "edge-sigma", "edge-meld", "edge-rapid",
-    "peers-dualpi2", "peers-l4span", "peers-abc",
+    "peers-dualpi2", "peers-l4span", "peers-abc", "peers-lda", "peers-xtcp", "peers-natcp",
 ];
 
 /// The recordings that experiments use.
