@@ -353,6 +353,9 @@ fn every_example_of_the_help_works() {
     let mut file = File::create(here.join("driving.csv")).unwrap();
     writeln!(file, "Timestamp,DL_bitrate\n2020.01.01_00.00.00,2400\n2020.01.01_00.00.01,1200").unwrap();
     fs::write(here.join("pairs.txt"), "0 1\n1 2\n").unwrap();
+    let heavy: String = (1..=2_000).map(|ms| format!("{ms}\n")).collect();
+    fs::write(here.join("down-pdo"), heavy).unwrap();
+    fs::write(here.join("down-delay-light-pdo"), "0 20 0 2 4\n100 40 0 5 10\n200 20 0\n").unwrap();
     for of in [
         &["trace"][..],
         &["trace", "info"],
