@@ -34,7 +34,7 @@ use crate::{common, interrupt, output};
     An algorithm is NAME(+DECORATOR)*(:key=value)*; `ranpace list cc` shows all of them, `ranpace list cells` the cells.")]
 pub struct Compare {
     /// Compare every control and mechanism in every situation instead: links, cells, beside CUBIC, short transfers, a call; `--cc`
-    /// then chooses some of them, by their names in the table. With 20 seeds it takes half an hour on two cores
+    /// then chooses some of them, by their names in the table. With 20 seeds it takes a quarter of an hour on two cores
     #[arg(long, conflicts_with_all = ["trace", "trace_up", "light", "light_up", "rate", "cell", "scale", "rtt", "buffer", "queue", "loss", "time", "warmup", "flows"])]
     all: bool,
     /// With --all, write the tables into this page, between its lines `<!-- compare --all -->` and `<!-- end -->`, and the plots
@@ -139,10 +139,13 @@ fn write_page(page: &Path, survey: &Survey) -> Result<(), Failure> {
             .map_err(|error| Failure::asked(format!("cannot write {}: {error}", path.display())))
     };
     let stem = page.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let mut pictures = Vec::new();
     for (name, svg) in survey.plots().map_err(Failure::ours)? {
-        write(&page.with_file_name(format!("{stem}-{name}.svg")), &svg)?;
+        let file = format!("{stem}-{name}.svg");
+        write(&page.with_file_name(&file), &svg)?;
+        pictures.push((name, file));
     }
-    write(page, &format!("{before}\n{}{after}", survey.markdown()))?;
+    write(page, &format!("{before}\n{}{after}", survey.markdown(&pictures)))?;
     common::say(&format!("page: {}", page.display()));
     Ok(())
 }

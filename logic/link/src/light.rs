@@ -85,6 +85,16 @@ pub enum LightTraceError {
         /// Its time in milliseconds.
         at: u64,
     },
+    /// Arrivals count from the first, and do not decrease.
+    #[error(
+        "line {line}: expected arrivals that count from the first, which is 0, and do not decrease, found {arrivals}"
+    )]
+    Disordered {
+        /// Line, from 1.
+        line: usize,
+        /// The beginning of the arrivals.
+        arrivals: String,
+    },
     /// Too few trains.
     #[error("expected at least {FEWEST} trains at different times, found {found}")]
     TooFew {
@@ -128,6 +138,13 @@ impl LightTrace {
             if opportunities.is_empty() {
                 return Err(LightTraceError::TooShort { line, found: 2 });
             }
+            if !opportunities[0].is_zero() || opportunities.windows(2).any(|pair| pair[1] < pair[0]) {
+                let arrivals = text.split_ascii_whitespace().skip(2).take(8).collect::<Vec<_>>().join(" ");
+                return Err(LightTraceError::Disordered {
+                    line,
+                    arrivals: arrivals.chars().take(60).collect(),
+                });
+            }
             count += opportunities.len();
             if count > MOST_OPPORTUNITIES {
                 return Err(LightTraceError::TooLong);
@@ -158,8 +175,8 @@ impl LightTrace {
         self.trains.last().map_or(Span::ZERO, |last| last.at)
     }
 
-    /// The train of a time, and the base delay then, in whole milliseconds.
-    fn look(&self, now: Time) -> (&Train, Span) {
+    /// The number of the train of a time, and the base delay then, in whole milliseconds.
+    fn base_delay_at(&self, now: Time) -> (usize, Span) {
         let at = Span::from_nanos(now.since(Time::ZERO).as_nanos() % self.duration().as_nanos().max(1));
         // The last train only marks the end.
         let index = self.trains.partition_point(|train| train.at <= at).clamp(1, self.trains.len() - 1) - 1;
@@ -168,7 +185,7 @@ impl LightTrace {
         let share = if length.is_zero() { 0.0 } else { (at - this.at).ratio(length) };
         let (from, to) = (this.delay.as_nanos() as f64, next.delay.as_nanos() as f64);
         let delay = Span::from_nanos((from + (to - from) * share) as u64);
-        (this, Span::from_millis(delay.as_millis()))
+        (index, Span::from_millis(delay.as_millis()))
     }
 }
 
@@ -189,7 +206,8 @@ pub struct LightService {
 struct Playing {
     began: Time,
     delay: Span,
-    opportunities: Vec<Span>,
+    /// Its number in the recording.
+    train: usize,
     /// The current opportunity, and its bytes that are left.
     index: usize,
     left: u64,
@@ -228,19 +246,20 @@ impl<P> LightStage<P> {
         let Some(playing) =
             self.playing.as_mut().filter(|playing| now + playing.delay <= self.last + self.service.timer)
         else {
-            let (train, delay) = self.service.trace.look(now);
+            let (train, delay) = self.service.trace.base_delay_at(now);
             let extra = size.saturating_sub(1) / whole;
             self.playing = Some(Playing {
                 began: now,
                 delay,
-                opportunities: train.opportunities.clone(),
+                train,
                 index: extra as usize,
                 left: (extra + 1) * whole - size,
             });
             return (now + delay, true);
         };
         let after = now.since(playing.began);
-        while playing.opportunities.get(playing.index).is_some_and(|opportunity| after > *opportunity) {
+        let opportunities = &self.service.trace.trains[playing.train].opportunities;
+        while opportunities.get(playing.index).is_some_and(|opportunity| after > *opportunity) {
             playing.index += 1;
             playing.left = whole;
         }
@@ -253,10 +272,10 @@ impl<P> LightStage<P> {
             playing.left += whole;
         }
         playing.left -= size;
-        match playing.opportunities.get(playing.index) {
+        match opportunities.get(playing.index) {
             Some(opportunity) => (now + playing.delay + (*opportunity - after), true),
             None => {
-                let end = playing.opportunities.last().copied().unwrap_or(Span::ZERO);
+                let end = opportunities.last().copied().unwrap_or(Span::ZERO);
                 (now + playing.delay.max(end), false)
             }
         }
@@ -384,6 +403,8 @@ mod tests {
             ("0 20 0\n100 x 0\n200 20 0\n", "line 2: expected a delay of at most 60 s"),
             ("0 20 0\n100 70000 0\n200 20 0\n", "line 2: expected a delay"),
             ("0 20 -1\n100 20 0\n200 20 0\n", "line 1: expected an arrival"),
+            ("0 20 5 6\n100 20 0\n200 20 0\n", "line 1: expected arrivals that count from the first"),
+            ("0 20 0\n100 20 0 5 3\n200 20 0\n", "do not decrease, found 0 5 3"),
             ("100 20 0\n50 20 0\n200 20 0\n", "line 2: the train is sent at 50 ms"),
         ] {
             let error = LightTrace::parse(text).unwrap_err().to_string();
@@ -400,6 +421,9 @@ mod tests {
         ) {
             let (mut at, mut text) = (0, String::new());
             for (gap, delay, opportunities) in &trains {
+                let mut opportunities = opportunities.clone();
+                opportunities.push(0);
+                opportunities.sort_unstable();
                 let opportunities: Vec<String> = opportunities.iter().map(u64::to_string).collect();
                 text.push_str(&format!("{at} {delay} {}\n", opportunities.join(" ")));
                 at += gap + 1;

@@ -111,7 +111,7 @@ impl LoadCurve {
     }
 
     fn note(&mut self, cwnd: f64, rtt: Span) {
-        let number = (cwnd.max(1.0).log2() * PER_DOUBLING).ceil() as usize;
+        let number = libm::ceil(libm::log2(cwnd.max(1.0)) * PER_DOUBLING) as usize;
         let class = &mut self.classes[number.min(CLASSES - 1)];
         let rtt = rtt.as_secs_f64();
         class.rtt = if class.samples == 0 { rtt } else { class.rtt + (rtt - class.rtt) * GAIN };
@@ -124,7 +124,8 @@ impl LoadCurve {
         if known.clone().count() < LEAST_CLASSES {
             return None;
         }
-        let power = |number: usize, class: &Class| (number as f64 / PER_DOUBLING).exp2() / class.rtt.powi(2);
+        let power =
+            |number: usize, class: &Class| libm::exp2(number as f64 / PER_DOUBLING) / (class.rtt * class.rtt);
         known
             .max_by(|(a, one), (b, other)| power(*a, one).total_cmp(&power(*b, other)))
             .map(|(_, class)| Span::from_secs_f64(class.rtt))

@@ -17,7 +17,8 @@
 //! * `N` is an option, because reports do not have it.
 //! * NATCP retransmits what is lost and keeps its window ([`LossResponse::Own`]); a timeout leaves one segment until the next ACK. Before the
 //!   first report it is CUBIC.
-//! * A report is used for three periods, at least 100 ms. Without one CUBIC has the window, unpaced, until ten fresh ones in a row.
+//! * A report is used for three periods, at least 100 ms. Without one CUBIC has the window at once, unpaced, until ten fresh ones in a
+//!   row; the age rule that the specification gives to all mechanisms would hold the window for up to 1 s.
 
 use ranpace_phy::Direction;
 use ranpace_units::{Bytes, Rate, Span, Time};
@@ -65,6 +66,8 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
 const MIN_CWND: f64 = 2.0;
 /// Least age at which a report is not used any more. Ours.
 const STALE: Span = Span::from_millis(100);
+/// Longest period of reports: with rarer ones CUBIC has the window in between. Ours.
+const LONGEST_PERIOD: Span = Span::from_secs(1);
 /// Consecutive fresh reports after which the reports take over from CUBIC; as SIGMA's.
 const FRESH_TO_RETURN: u32 = 10;
 
@@ -120,7 +123,7 @@ impl NaTcp {
     }
 
     /// CUBIC continues from the current window if reports have stopped.
-    fn look(&mut self, cx: &Context, w: &mut Window) {
+    fn revert_if_stale(&mut self, cx: &Context, w: &mut Window) {
         if self.driven && !self.is_fresh(cx.now) {
             (self.driven, self.timed_out) = (false, false);
             self.inputs.begin_run();
@@ -134,7 +137,7 @@ impl NaTcp {
     }
 
     /// Sets window and pace by the last report.
-    fn follow(&self, cx: &Context, w: &mut Window) {
+    fn apply_report(&self, cx: &Context, w: &mut Window) {
         let (true, Some(bound), Some(rate)) = (self.driven, self.bound(cx), self.inputs.capacity()) else {
             return;
         };
@@ -172,14 +175,14 @@ impl CongestionControl for NaTcp {
         if let Some(rtt) = sample.rtt {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         }
-        self.look(cx, w);
+        self.revert_if_stale(cx, w);
         if self.is_cubic() {
             self.cubic.on_sample(cx, w, sample);
         }
     }
 
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
-        self.look(cx, w);
+        self.revert_if_stale(cx, w);
         if self.is_cubic() {
             return self.cubic.on_congestion(cx, w, event);
         }
@@ -196,7 +199,7 @@ impl CongestionControl for NaTcp {
         } else if ack.acked > 0 {
             self.timed_out = false;
         }
-        self.follow(cx, w);
+        self.apply_report(cx, w);
     }
 
     fn owns_recovery(&self) -> bool {
@@ -214,11 +217,11 @@ impl CongestionControl for NaTcp {
         if self.is_cubic() {
             self.cubic.on_spurious(cx, w, prior);
         }
-        self.follow(cx, w);
+        self.apply_report(cx, w);
     }
 
     fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
-        self.look(cx, w);
+        self.revert_if_stale(cx, w);
         if self.is_cubic() {
             self.cubic.on_idle_restart(cx, w, idle);
         }
@@ -236,11 +239,17 @@ impl CongestionControl for NaTcp {
     }
 
     fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
+        // It may have been stale until now.
+        self.revert_if_stale(cx, w);
         let base = self.min_rtt.unwrap_or(Span::ZERO);
         let before = self.inputs.last();
         let Some(moved) = self.inputs.on_hint(cx.now, hint, base, STALE.max(self.period * 3)) else { return };
         if let (Some((before, _)), Some((at, _))) = (before, self.inputs.last()) {
-            self.period = at - before;
+            // A pause of the feed is no period.
+            let gap = at - before;
+            if self.period.is_zero() || gap <= STALE.max(self.period * 3) {
+                self.period = gap.min(LONGEST_PERIOD);
+            }
         }
         if moved {
             // Another cell: the old rate is void until a grant there.
@@ -250,7 +259,7 @@ impl CongestionControl for NaTcp {
             && self.bound(cx).is_some()
             && matches!(cx.state, State::Open | State::Disorder);
         if self.driven && matches!(cx.state, State::Open | State::Disorder) {
-            self.follow(cx, w);
+            self.apply_report(cx, w);
         }
     }
 
@@ -277,7 +286,8 @@ mod tests {
 
     #[test]
     fn the_window_is_twice_the_product_divided_by_the_flows() {
-        // Specification: base delay 5 ms, so that the smallest RTT is 12000 bit / rate + 10 ms.
+        // Specification: base delay 5 ms, so that the smallest RTT is 12000 bit / rate + 10 ms; 63160 and 4200 B, from integers that are
+        // rounded down at each step.
         let fast = Rate::from_bits_per_s(24_064_000);
         assert_eq!(window(fast, Span::from_micros(10_499), 1), Bytes::new(63_161));
         assert_eq!(window(fast, Span::from_micros(10_499), 2), Bytes::new(31_580));
@@ -345,6 +355,18 @@ mod tests {
         rig.ack();
         assert_eq!((rig.control.driven, rig.w.pacing), (false, Pacing::Unlimited));
         assert!(!rig.control.owns_recovery());
+    }
+
+    #[test]
+    fn a_pause_of_the_feed_is_no_period() {
+        let mut rig = Rig::new(false);
+        rig.reports(20);
+        assert!(rig.control.driven);
+        rig.cx.now += MS * 30_000;
+        rig.reports(1);
+        assert_eq!((rig.control.driven, rig.control.period), (false, MS), "stale until now");
+        rig.reports(10);
+        assert!(rig.control.driven);
     }
 
     #[test]

@@ -176,14 +176,14 @@ impl XTcp {
         self.cubic.on_start(cx, w);
     }
 
-    fn look(&mut self, cx: &Context, w: &mut Window) {
+    fn revert_if_stale(&mut self, cx: &Context, w: &mut Window) {
         if self.mode != Mode::Plain && !self.is_fresh(cx.now) {
             self.fall_back(cx, w);
         }
     }
 
     /// New data were acknowledged: the window follows the model.
-    fn follow(&mut self, cx: &Context, w: &mut Window, acked: u64) {
+    fn apply_model(&mut self, cx: &Context, w: &mut Window, acked: u64) {
         let congested = self.is_congested();
         let model = self.model(cx);
         if self.mode == Mode::Start {
@@ -235,14 +235,14 @@ impl CongestionControl for XTcp {
         if let Some(rtt) = sample.rtt {
             self.on_rtt(rtt);
         }
-        self.look(cx, w);
+        self.revert_if_stale(cx, w);
         if self.mode == Mode::Plain {
             self.cubic.on_sample(cx, w, sample);
         }
     }
 
     fn on_congestion(&mut self, cx: &Context, w: &mut Window, event: &Congestion) -> LossResponse {
-        self.look(cx, w);
+        self.revert_if_stale(cx, w);
         if self.mode == Mode::Plain {
             return self.cubic.on_congestion(cx, w, event);
         }
@@ -259,9 +259,9 @@ impl CongestionControl for XTcp {
             _ if ack.acked == 0 => {}
             Mode::TimedOut => {
                 self.enter_model(w);
-                self.follow(cx, w, ack.acked);
+                self.apply_model(cx, w, ack.acked);
             }
-            Mode::Start | Mode::Model => self.follow(cx, w, ack.acked),
+            Mode::Start | Mode::Model => self.apply_model(cx, w, ack.acked),
         }
     }
 
@@ -288,7 +288,7 @@ impl CongestionControl for XTcp {
     }
 
     fn on_idle_restart(&mut self, cx: &Context, w: &mut Window, idle: Span) {
-        self.look(cx, w);
+        self.revert_if_stale(cx, w);
         if self.mode == Mode::Plain {
             self.cubic.on_idle_restart(cx, w, idle);
         } else if idle > cx.srtt + MIN_RTO {

@@ -174,7 +174,7 @@ impl SurveySpec {
     ///
     /// If a recording that is there cannot be read.
     pub fn plan(&self, traces: &mut TraceLibrary) -> Result<SurveyPlan, SurveyError> {
-        let (situations, missing) = situations(traces);
+        let (situations, missing) = situations(traces).map_err(SituationError::Trace)?;
         let (mut jobs, mut places) = (Vec::new(), Vec::new());
         for (at, situation) in situations.iter().enumerate() {
             for (who, candidate) in self.candidates.iter().enumerate() {
@@ -212,8 +212,9 @@ impl SurveyPlan {
         let interrupted = measured.iter().any(Option::is_none);
         let mut values: BTreeMap<(usize, usize, Measure), Vec<f64>> = BTreeMap::new();
         for ((who, at), run) in self.places.iter().zip(measured) {
-            let Some(run) = run else { continue };
-            for (measure, value) in self.situations[*at].measures().iter().zip(run) {
+            // A run that is missing keeps its place, so that seeds stay paired.
+            for (index, measure) in self.situations[*at].measures().iter().enumerate() {
+                let value = run.as_ref().and_then(|run| run.get(index)).copied().unwrap_or(f64::NAN);
                 values.entry((*who, *at, *measure)).or_default().push(value);
             }
         }
@@ -292,6 +293,15 @@ mod tests {
         let lte = plan.situations.iter().position(|situation| situation.name == "lte-1-down").unwrap();
         let down = plan.places.iter().filter(|(_, at)| *at == lte).count();
         assert_eq!(down, CANDIDATES.iter().filter(|one| plan.situations[lte].suits(one)).count());
+        for (job, (who, at)) in plan.jobs.iter().zip(&plan.places) {
+            let queue = match plan.situations[*at].kind {
+                Kind::Link => plan.candidates[*who].queue[0],
+                Kind::Beside => plan.candidates[*who].queue[1],
+                _ => "",
+            };
+            let plain = job.text.contains("queue = { kind = \"droptail\", limit = \"");
+            assert!(plain && (queue.is_empty() || job.text.contains(queue)), "{}", job.label);
+        }
         assert!(plan.jobs.iter().any(|job| !job.scenario.proxies.is_empty()));
         assert!(plan.jobs.iter().any(|job| !job.scenario.peps.is_empty()));
     }

@@ -229,8 +229,16 @@ impl Survey {
     }
 
     /// The tables in Markdown, for a page of the documentation.
-    pub fn markdown(&self) -> String {
+    ///
+    /// `pictures` are the plots' names with their files, relative to the page.
+    pub fn markdown(&self, pictures: &[(&str, String)]) -> String {
         let mut text = self.summary().markdown();
+        for (name, file) in pictures {
+            let title =
+                SUMMARISED.iter().find(|(_, known, _)| known == name).map_or(*name, |(.., title)| title);
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "\n![Goodput against p95 delay, {title}, relative to CUBIC]({file})");
+        }
         for grid in self.details() {
             text.push('\n');
             text.push_str(&grid.markdown());

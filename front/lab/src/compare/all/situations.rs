@@ -58,7 +58,11 @@ pub const RECORDINGS: [(&str, &str); 6] = [
 ];
 
 /// All situations, without those of [`RECORDINGS`] that are not there; and the names of the missing ones.
-pub fn situations(traces: &mut TraceLibrary) -> (Vec<Situation>, Vec<&'static str>) {
+///
+/// # Errors
+///
+/// If a recording that is there cannot be read.
+pub fn situations(traces: &mut TraceLibrary) -> Result<(Vec<Situation>, Vec<&'static str>), TraceLoadError> {
     let trace = |name: &str, title: &str| Situation {
         name: name.replace("builtin:", "builtin-"),
         title: title.to_owned(),
@@ -70,7 +74,8 @@ pub fn situations(traces: &mut TraceLibrary) -> (Vec<Situation>, Vec<&'static st
     for (name, title) in RECORDINGS {
         match traces.get(name) {
             Ok(_) => all.push(trace(name, title)),
-            Err(_) => missing.push(name),
+            Err(TraceLoadError::NotFound { .. }) => missing.push(name),
+            Err(error) => return Err(error),
         }
     }
     for (kind, way, direction) in [(Kind::CellDown, "down", "downloads"), (Kind::CellUp, "up", "uploads")] {
@@ -107,7 +112,7 @@ pub fn situations(traces: &mut TraceLibrary) -> (Vec<Situation>, Vec<&'static st
         kind,
         setting,
     }));
-    (all, missing)
+    Ok((all, missing))
 }
 
 /// Why a situation cannot be written down.

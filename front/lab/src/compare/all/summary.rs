@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn ratios_are_geometric_means_and_the_front_is_what_none_dominates() {
-        let (all, _) = situations(&mut TraceLibrary::default());
+        let (all, _) = situations(&mut TraceLibrary::default()).unwrap();
         let links: Vec<usize> = (0..all.len()).filter(|at| all[*at].kind == Kind::CellUp).collect();
         let mut values = BTreeMap::new();
         // Two situations of four: CUBIC, one with half the delay, one with less of all, one with more of both.
@@ -97,5 +97,13 @@ mod tests {
             [(100.0, 100.0, false), (100.0, 50.0, true), (90.0, 60.0, false), (110.0, 200.0, true)]
         );
         assert!(survey.relative(Kind::Link).is_empty(), "no figures, no row");
+        // A seed that is missing for one is left out for it, and shifts no other.
+        let mut survey = survey;
+        for (_, values) in &mut survey.values {
+            *values = vec![values[0], values[0] * 3.0];
+        }
+        survey.values.get_mut(&(1, links[0], Measure::Goodput)).unwrap()[0] = f64::NAN;
+        let rows = survey.relative(Kind::CellUp);
+        assert!((rows[1].goodput.mean - 1.0).abs() < 1e-9 && rows[1].goodput.count == 1, "{rows:?}");
     }
 }
