@@ -64,28 +64,36 @@ fn figures(result: &RunResult) -> (f64, f64) {
     ((delay("call") + delay("game")) / 2.0, flow("download").goodput.as_f64() / 1e6)
 }
 
-/// The specification's criterion. The wire's 10 ms are taken off the delays.
+/// Delays without the wire's 5 ms. Aimed at: with CoDel and DRQL at most half of the plain buffer's delay, with USP and 5G-BDP at most
+/// 0.3 of it and the least of all, and in each mode 0.95 of its goodput. CoDel misses the latter (0.73 to 0.91): its target of 5 ms is
+/// less than two packets at this rate, which costs a single CUBIC flow some goodput. The bounds are 3 % from what was measured.
 #[test]
 fn datagrams_pass_a_download_and_the_cell_stays_busy() {
     let measure = |bearer: &str| {
-        let (delay, goodput) = figures(&play(&scenario(1_200, bearer, "")));
+        let (delay, goodput) = figures(&play(&scenario(1_200, &format!("buffer = \"45KB\"\n{bearer}"), "")));
         (delay - 5.0, goodput)
     };
-    let (plain, full) = measure("buffer = \"45KB\"\naqm = \"droptail\"");
-    let codel_drql = measure("buffer = \"45KB\"\naqm = \"codel\"\nsdap = \"drql\"");
-    let codel_bdp = measure("buffer = \"45KB\"\naqm = \"codel\"\nsdap = \"5g-bdp\"");
-    let usp_drql = measure("buffer = \"45KB\"\naqm = \"droptail\"\nsdap = \"drql\"\nupf_pacer = true");
-    let usp_bdp = measure("buffer = \"45KB\"\naqm = \"droptail\"\nsdap = \"5g-bdp\"\nupf_pacer = true");
-    let fixed = measure("buffer = \"45KB\"\naqm = \"codel\"\nsdap = \"10 packets\"");
-    let dynamic = measure("buffer = \"45KB\"\naqm = \"codel\"\nsdap = \"dynrlc\"");
-    let all = [codel_drql, codel_bdp, usp_drql, usp_bdp, fixed, dynamic];
-    let shown = format!("plain {plain:.1} ms {full:.2} Mbit/s, then {all:.2?}");
-    assert!(codel_drql.0 <= 0.5 * plain, "{shown}");
-    assert!(usp_bdp.0 <= 0.3 * plain, "{shown}");
-    assert!(all.iter().all(|(delay, _)| usp_bdp.0 <= *delay), "{shown}");
-    assert!([usp_drql, usp_bdp].iter().all(|(_, goodput)| *goodput >= 0.95 * full), "{shown}");
-    // CoDel's target is less than two packets at this rate, which costs a single CUBIC flow some goodput.
-    assert!(all.iter().all(|(_, goodput)| *goodput >= 0.7 * full), "{shown}");
+    let (plain, full) = measure("aqm = \"droptail\"");
+    let modes = [
+        ("aqm = \"codel\"\nsdap = \"drql\"", 22.96, 0.757),
+        ("aqm = \"codel\"\nsdap = \"5g-bdp\"", 22.17, 0.735),
+        ("aqm = \"codel\"\nsdap = \"10 packets\"", 32.50, 0.908),
+        ("aqm = \"codel\"\nsdap = \"dynrlc\"", 28.98, 0.855),
+        ("aqm = \"droptail\"\nsdap = \"drql\"\nupf_pacer = true", 15.25, 1.014),
+        ("aqm = \"droptail\"\nsdap = \"5g-bdp\"\nupf_pacer = true", 12.80, 1.006),
+    ];
+    let mut delays = Vec::new();
+    for (mode, expected, share) in modes {
+        let (delay, goodput) = measure(mode);
+        let shown =
+            format!("{mode}: {delay:.2} ms, {goodput:.2} Mbit/s; plain {plain:.2} ms, {full:.2} Mbit/s");
+        assert!((delay / expected - 1.0).abs() < 0.03, "{shown}");
+        assert!((goodput / full / share - 1.0).abs() < 0.03, "{shown}");
+        delays.push(delay);
+    }
+    let (codel_drql, usp_bdp) = (delays[0], delays[5]);
+    assert!(codel_drql <= 0.5 * plain && usp_bdp <= 0.3 * plain, "{delays:.1?} and {plain:.1} ms");
+    assert!(delays.iter().all(|delay| usp_bdp <= *delay), "{delays:.1?}");
 }
 
 /// Users have stages of their own, a user out of reach gets nothing and blocks nobody, and bytes are accounted for over a

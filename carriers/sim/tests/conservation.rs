@@ -70,7 +70,7 @@ fn link(index: usize, last: bool) -> impl Strategy<Value = String> {
     })
 }
 
-const CONTROLS: [&str; 20] = [
+const CONTROLS: [&str; 26] = [
     "prague",
     "abc",
     "newreno",
@@ -91,6 +91,12 @@ const CONTROLS: [&str; 20] = [
     "vivace",
     "sprout",
     "verus",
+    "copa",
+    "copa:mode=default",
+    "newreno+lda",
+    "cubic+lda:rule=eq",
+    "natcp",
+    "xtcp",
 ];
 
 fn flow(hosts: usize) -> impl Strategy<Value = String> {

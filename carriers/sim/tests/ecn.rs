@@ -146,17 +146,28 @@ fn quic_counts_marks_as_tcp_does() {
     }
 }
 
+/// A flow over a trace for a minute, of which the first ten seconds do not count. `trace` is the link's keys for it.
+fn over_trace(trace: &str, queue: &str, cc: &str) -> RunResult {
+    let path = Path { rate: "48Mbit/s", queue, top: "duration = \"60s\"\nwarmup = \"10s\"", ..L4S };
+    let text = path.text(&[&format!("cc = \"{cc}\"")]);
+    common::play(&text.replacen("rate = \"48Mbit/s\"", trace, 1))
+}
+
 #[test]
-fn l4span_keeps_the_queue_of_a_changing_link_short() {
-    let trace = Path { rate: "48Mbit/s", queue: r#"{ kind = "l4span" }"#, link: "", ..L4S };
-    let over = |queue: &str, cc: &str| {
-        let text = Path { queue, ..trace }.text(&[&format!("cc = \"{cc}\"")]);
-        common::play(&text.replacen("rate = \"48Mbit/s\"", "trace = \"steady\"\nscale = 2.0", 1))
-    };
-    let result = over(r#"{ kind = "l4span" }"#, "prague");
+fn l4span_fills_a_steady_trace_with_a_short_queue() {
+    let result = over_trace("trace = \"steady\"\nscale = 2.0", r#"{ kind = "l4span" }"#, "prague");
     let (goodput, delay) = figures(&result, 0);
     assert!(result.links[0].utilisation.unwrap() >= 0.98, "{:?}", result.links[0].utilisation);
     assert!(delay <= 13.0, "{delay} ms at {goodput} Mbit/s");
+}
+
+/// Measured: 0.77 of CUBIC's goodput (8.7 of 11.4 Mbit/s) with 1.6 % of its delay (28 of 1798 ms).
+#[test]
+fn l4span_keeps_the_queue_of_a_changing_link_short() {
+    let figures = |queue, cc| figures(&over_trace("trace = \"cellular\"", queue, cc), 0);
+    let prague = figures(r#"{ kind = "l4span" }"#, "prague");
+    let cubic = figures(r#"{ kind = "droptail", limit = "1000 packets" }"#, "cubic");
+    assert!(prague.0 >= 0.75 * cubic.0 && prague.1 <= 0.025 * cubic.1, "{prague:?} and {cubic:?}");
 }
 
 #[test]

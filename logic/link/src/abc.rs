@@ -7,7 +7,7 @@
 //! came as "accelerate", ECT(1), stays so and takes a token; otherwise it leaves as "brake", ECT(0). A brake is never turned back.
 //!
 //! The form `authors` has `ETA cr` in place of `ETA mu`, a window of 20 ms, and 0.49 token for each opportunity of a trace that was not
-//! used, which lets a sender grow while the queue is empty. Where the capacity is not known, in a cell's bearers, nothing is braked.
+//! used, which lets a sender grow while the queue is empty. Where the capacity is not known nothing is braked.
 //! `mu = 0`: only a packet that leaves nothing behind accelerates.
 //!
 //! State: the token, and what left in the last window.
@@ -138,18 +138,21 @@ impl<P: Packet> Abc<P> {
         } else {
             f64::from(u8::from(self.fifo.packets() == 0))
         };
-        if queued.packet.ecn() == Ecn::Ect1 && !self.accelerates(share) {
+        if self.brakes(queued.packet.ecn(), share) {
             queued.packet.set_ecn(Ecn::Ect0);
         }
         Some(queued)
     }
 
-    /// Adds the share to the token; returns whether an accelerating packet may stay so.
-    fn accelerates(&mut self, share: f64) -> bool {
+    /// Adds the share to the token, as each packet that leaves does; returns whether a packet of this code point is braked.
+    fn brakes(&mut self, came: Ecn, share: f64) -> bool {
         self.token = (self.token + share).min(TOKENS);
-        let accelerates = self.token > 1.0;
-        self.token -= f64::from(u8::from(accelerates));
-        accelerates
+        if came != Ecn::Ect1 {
+            return false;
+        }
+        let brakes = self.token <= 1.0;
+        self.token -= f64::from(u8::from(!brakes));
+        brakes
     }
 
     /// Bytes waiting.
@@ -196,8 +199,20 @@ mod tests {
     #[test]
     fn half_of_the_packets_accelerate_in_equilibrium() {
         let mut queue = Abc::<TestPacket>::new(Limit::Unlimited, Span::from_millis(50), AbcForm::Capacity);
-        let found: String = (0..20).map(|_| if queue.accelerates(0.49) { 'A' } else { 'B' }).collect();
+        let found: String = (0..20).map(|_| if queue.brakes(Ecn::Ect1, 0.49) { 'B' } else { 'A' }).collect();
         assert_eq!(found, "BBABABABABABABABABAB");
+    }
+
+    #[test]
+    fn a_second_router_brakes_no_more_than_the_first() {
+        // Every other packet was braked by the first, and is a token for the next one all the same.
+        let mut queue = Abc::<TestPacket>::new(Limit::Unlimited, Span::from_millis(50), AbcForm::Capacity);
+        let mut accelerated = 0;
+        for _ in 0..500 {
+            assert!(!queue.brakes(Ecn::Ect0, 0.49));
+            accelerated += u32::from(!queue.brakes(Ecn::Ect1, 0.49));
+        }
+        assert!((485..=490).contains(&accelerated), "{accelerated} of 1000 packets");
     }
 
     #[test]
@@ -205,7 +220,7 @@ mod tests {
         for known in [false, true] {
             let mut queue = Abc::new(Limit::Unlimited, Span::from_millis(50), AbcForm::Capacity);
             let mut log = Log::default();
-            for (flow, ecn) in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].into_iter().enumerate() {
+            for (flow, ecn) in [Ecn::Ect1, Ecn::NotEct, Ecn::Ect0, Ecn::Ce].into_iter().enumerate() {
                 queue.push(Time::ZERO, TestPacket { ecn, ..TestPacket::new(flow as u32, 1500) }, &mut log);
             }
             let now = Time::from_millis(100);
@@ -215,7 +230,7 @@ mod tests {
             let left: Vec<Ecn> =
                 std::iter::from_fn(|| queue.pop(now, &mut log)).map(|queued| queued.packet.ecn).collect();
             let of_first = if known { Ecn::Ect0 } else { Ecn::Ect1 };
-            assert_eq!(left, [Ecn::NotEct, of_first, Ecn::Ect0, Ecn::Ce]);
+            assert_eq!(left, [of_first, Ecn::NotEct, Ecn::Ect0, Ecn::Ce]);
         }
     }
 

@@ -1,8 +1,8 @@
 //! L4Span's marking at a base station: packets are marked as they arrive, by whether the bytes waiting can leave within a target.
 //!
 //! Source: L4Span (public code and abstract; as understood). The rate at which packets have lately left is estimated from reports of
-//! what was transmitted, of which this queue makes one for each millisecond in which packets leave; each transmitted packet gets the
-//! rate of its report. With `r` and `s` the mean and standard deviation over the last 50 packets and `N` the bytes waiting:
+//! what was transmitted, of which this queue makes one for each millisecond in which packets leave and others wait; each transmitted
+//! packet gets the rate of its report. With `r` and `s` the mean and standard deviation over the last 50 packets and `N` the bytes waiting:
 //! `need = N / target`; an L4S packet is marked with probability `clamp((need - r + s) / (2 s), 0, 1)`; with `s = 0`, if `need > r`.
 //!
 //! ECT(0): the published rule becomes weaker as the queue grows. Ours: `min(1, (N / 225 kB - 1)^2)` above 225 kB. Without a report for
@@ -102,9 +102,8 @@ impl<P: Packet> L4Span<P> {
             return;
         }
         if self.fifo.packets() == 0 {
-            // Nothing could be transmitted while nothing waited.
-            self.report(now);
-            self.reported = now;
+            // Nothing could be transmitted while nothing waited: a rate over that time would not be the link's.
+            (self.sent, self.sent_packets, self.reported) = (Bytes::ZERO, 0, now);
         }
         let chance = match packet.ecn() {
             Ecn::NotEct => 0.0,
@@ -142,6 +141,9 @@ impl<P: Packet> L4Span<P> {
     /// See [`crate::Queue::pop`].
     pub fn pop(&mut self, now: Time, _: &mut impl Observer<P>) -> Option<Queued<P>> {
         let queued = self.fifo.pop()?;
+        if self.sent_packets == 0 {
+            self.reported = now; // the link may have been busy with a packet of before
+        }
         self.report(now);
         self.sent += queued.packet.size();
         self.sent_packets += 1;
@@ -151,7 +153,7 @@ impl<P: Packet> L4Span<P> {
     /// Ends the report under way if it is long enough: its packets have the rate that it shows.
     fn report(&mut self, now: Time) {
         let length = now.since(self.reported);
-        if length < REPORT || self.sent_packets == 0 {
+        if length < REPORT {
             return;
         }
         let rate = self.sent.as_f64() / length.as_secs_f64();
@@ -220,6 +222,51 @@ mod tests {
             })
             .collect();
         assert_eq!(marked.iter().position(|marked| *marked), Some(11), "above 20 packets: {marked:?}");
+    }
+
+    /// 1500 B each millisecond.
+    fn rate_of_a_backlog(queue: &mut L4Span<TestPacket>, log: &mut Log, start: Time) -> (f64, f64) {
+        (0..100).for_each(|_| queue.push(start, TestPacket::new(0, 1500), log));
+        for ms in 0..100 {
+            queue.pop(start + Span::from_millis(ms), log).unwrap();
+        }
+        queue.rates.spread().unwrap()
+    }
+
+    #[test]
+    fn time_without_a_packet_is_no_part_of_the_rate() {
+        for gap in [Span::from_micros(500), Span::from_millis(20)] {
+            let (mut queue, mut log) =
+                (L4Span::new(Limit::Unlimited, Span::from_millis(10), 1), Log::default());
+            let mut now = Time::ZERO;
+            while now < Time::from_secs(1) {
+                queue.push(now, TestPacket::new(0, 1500), &mut log);
+                queue.pop(now, &mut log).unwrap();
+                now += gap;
+            }
+            assert_eq!(queue.rates.spread(), None, "each {gap}");
+            let (mean, deviation) = rate_of_a_backlog(&mut queue, &mut log, now);
+            assert!(
+                (mean - 1_500_000.0).abs() < 1e-3 && deviation < 1e-3,
+                "each {gap}: {mean} and {deviation}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_report_begins_with_its_first_packet() {
+        // The link is busy for another 0.6 ms when the first packet comes.
+        let (mut queue, mut log) = (L4Span::new(Limit::Unlimited, Span::from_millis(10), 1), Log::default());
+        (0..3).for_each(|_| queue.push(Time::ZERO, TestPacket::new(0, 1500), &mut log));
+        for us in [600, 1_600, 2_600] {
+            queue.pop(Time::ZERO + Span::from_micros(us), &mut log).unwrap();
+        }
+        assert!(
+            queue.rates.last.iter().all(|rate| (rate - 1_500_000.0).abs() < 1e-3),
+            "{:?}",
+            queue.rates.last
+        );
+        assert_eq!(queue.rates.last.len(), 2);
     }
 
     #[test]

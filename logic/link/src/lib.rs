@@ -1,10 +1,10 @@
 //! Links and queues: the path of a packet between two hosts.
 //!
-//! A [`Link`] takes a packet through four stages: loss (random or listed), a [`Queue`] (drop-tail, CoDel,
-//! FQ-CoDel, PIE, DualPI2 or L4Span's marks), a server (a fixed rate, or the delivery opportunities of a [`Trace`]) and propagation
-//! (delay, jitter, reordering). It is a passive state machine: the caller passes the time, comes back at
-//! [`Link::next_event`], and calls [`Link::poll`]. Every internal event happens at the instant at which it is due,
-//! so a late call changes nothing.
+//! A [`Link`] takes a packet through these stages: loss (random or listed), the path under light load (only with a
+//! [`LightService`]), a [`Queue`] (drop-tail, CoDel, FQ-CoDel, PIE, DualPI2, L4Span's marks or ABC's router), a server (a fixed
+//! rate, or the delivery opportunities of a [`Trace`]) and propagation (delay, jitter, reordering). It is a passive state
+//! machine: the caller passes the time, comes back at [`Link::next_event`], and calls [`Link::poll`]. Every internal event
+//! happens at the instant at which it is due, so a late call changes nothing.
 //!
 //! The same configuration, seed and sequence of calls give the same result on any machine.
 //!

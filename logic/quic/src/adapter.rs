@@ -135,9 +135,16 @@ impl Control {
     pub(crate) fn codepoint(&self) -> Ecn {
         match self.core().control.ecn() {
             EcnUse::NotEct => Ecn::NotEct,
-            EcnUse::Classic => Ecn::Ect0,
-            EcnUse::Scalable | EcnUse::Abc => Ecn::Ect1,
+            // ABC's brakes are not counted, so that its code point would be a false promise to L4S queues.
+            EcnUse::Classic | EcnUse::Abc => Ecn::Ect0,
+            EcnUse::Scalable => Ecn::Ect1,
         }
+    }
+
+    /// noq has stopped to send ECN-capable: the path failed its validation (RFC 9000, section 13.4.2). A control that relied on counted
+    /// marks is told once.
+    pub(crate) fn on_ecn_failed(&self, now: Time) {
+        self.core().on_ecn_failed(now);
     }
 
     /// Starts recording which packets are acknowledged.

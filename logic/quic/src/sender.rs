@@ -224,7 +224,12 @@ impl Sender {
             self.timer_fired = ecn.is_some();
         }
         let ecn = match ecn? {
-            Ecn::NotEct => Ecn::NotEct,
+            Ecn::NotEct => {
+                if data {
+                    self.control.on_ecn_failed(now);
+                }
+                Ecn::NotEct
+            }
             _ => self.control.codepoint(),
         };
         Some(Departure { ecn, data, number: data.then(|| after - 1) })

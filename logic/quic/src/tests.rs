@@ -26,6 +26,8 @@ struct Path {
     trouble: Trouble,
     /// One in this many forward packets is marked; 0 for none.
     mark_every: u64,
+    /// Whether code points are erased.
+    erases: bool,
 }
 
 impl Path {
@@ -35,6 +37,7 @@ impl Path {
             delay: Span::from_millis(delay_ms),
             trouble: Box::new(|_, _, _| Some(Span::ZERO)),
             mark_every: 0,
+            erases: false,
         }
     }
 
@@ -111,7 +114,12 @@ impl World {
             self.busy_until = leaves;
         }
         let marks = self.path.mark_every > 0 && number.is_multiple_of(self.path.mark_every);
-        let ecn = if ecn.is_capable() && marks { Ecn::Ce } else { ecn };
+        let ecn = match ecn {
+            Ecn::NotEct => Ecn::NotEct,
+            _ if self.path.erases => Ecn::NotEct,
+            _ if marks => Ecn::Ce,
+            _ => ecn,
+        };
         let order = self.count[0] + self.count[1];
         self.wire.insert((leaves + self.path.delay + extra, order), Flying { forwards, ecn, content });
     }
@@ -541,6 +549,17 @@ fn marks_are_told_once_an_episode() {
         events.iter().filter(|(event, _)| event.first).count() as u64
     );
     assert_eq!(world.sender.stats().lost, 0);
+}
+
+#[test]
+fn prague_falls_back_where_the_path_erases_code_points() {
+    for (erases, expected) in [(false, Ecn::Ect1), (true, Ecn::Ect0)] {
+        let config = Config { ecn: true, ..Config::default() };
+        let prague: Algorithm = "prague".parse().unwrap();
+        let mut world = World::new(&config, prague.build(1), Path { erases, ..Path::new(50, 20) });
+        world.carry(1_000_000);
+        assert_eq!(world.sender.control().codepoint(), expected, "erases: {erases}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod keys;
 
-use ranpace_cc::Algorithm;
+use ranpace_cc::{Algorithm, EcnUse};
 use ranpace_quic::Config;
 
 pub(crate) use self::keys::KEYS;
@@ -30,7 +30,7 @@ pub(crate) fn read(section: &mut Section<'_>) -> Option<Transport> {
     };
     let algorithm = read_algorithm(&field)?;
     config.ack_every = config.ack_every.or_else(|| algorithm.ack_every());
-    config.ecn = ecn.unwrap_or_else(|| algorithm.ecn().counts_marks());
+    config.ecn = ecn.unwrap_or_else(|| algorithm.ecn() == EcnUse::Scalable);
     if let Err(problem) = fits(&algorithm) {
         field.error(problem);
         return None;

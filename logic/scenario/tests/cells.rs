@@ -259,6 +259,7 @@ const REFUSED: &[(&str, &str)] = &[
         "C aqm = { kind = \"codel\", limit = \"1KB\" }",
         "f.toml:10:25: unknown key \"limit\" in aqm of [[cell]]; ...",
     ),
+    ("C aqm = \"abc\"", "f.toml:10:7: aqm: abc needs a link's capacity, which a bearer does not know"),
     ("U position = [1]", "f.toml:12:12: position: expected two or three coordinates in metres, found 1"),
     (
         "U position = [nan, 0]",
@@ -370,13 +371,14 @@ fn examples() -> Vec<Scenario> {
 #[test]
 fn every_example_of_the_page_is_a_scenario() {
     let examples = examples();
-    assert_eq!(examples.len(), 2);
+    assert_eq!(examples.len(), 3);
     assert_eq!(examples[0].flows.len(), 5);
-    let ChangeKind::Handover { forward, interruption, .. } = examples[1].changes[0].what else { panic!() };
+    assert!(examples[1].users[0].config.bearers[0].downlink.above.is_some_and(|stages| stages.upf));
+    let ChangeKind::Handover { forward, interruption, .. } = examples[2].changes[0].what else { panic!() };
     assert_eq!((forward, interruption), (true, Span::from_millis(50)));
-    let defaults = PAGE.split("```toml\n").nth(2).unwrap().split("```").next().unwrap();
+    let defaults = PAGE.split("```toml\n").nth(3).unwrap().split("```").next().unwrap();
     let defaults = defaults.replace("forward = true\ninterruption = \"50ms\"\n", "");
-    assert_eq!(read(&defaults).changes, examples[1].changes);
+    assert_eq!(read(&defaults).changes, examples[2].changes);
 }
 
 #[test]

@@ -134,7 +134,7 @@ pub(crate) struct EcnEchoes {
     bytes: EcnCounts,
     /// Marks read from the ACE field so far.
     marked: u64,
-    /// Segments delivered that were sent ECN-capable, while no counter has moved.
+    /// Segments delivered that were sent only ECN-capable, while no counter has moved.
     silent: u64,
 }
 
@@ -183,13 +183,13 @@ impl EcnEchoes {
         Marks { marked, braked }
     }
 
-    /// Returns whether the path erases code points: `delivered` further segments arrived that were sent ECN-capable, and the peer has
-    /// never counted one. The ACE field alone cannot tell.
-    pub fn is_bleached(&mut self, ace: Ace, has_option: bool, delivered: u64) -> bool {
+    /// Returns whether the path erases code points: `capable` further segments arrived of which each transmission was ECN-capable,
+    /// and the peer has never counted one. The ACE field alone cannot tell.
+    pub fn is_bleached(&mut self, ace: Ace, has_option: bool, capable: u64) -> bool {
         if self.segments != EcnCounts::default() || self.marked > 0 || (ace == Ace::Wire && !has_option) {
             return false;
         }
-        self.silent += delivered;
+        self.silent += capable;
         self.silent >= Self::BLEACHED_AFTER
     }
 }

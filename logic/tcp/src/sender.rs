@@ -530,7 +530,7 @@ impl Sender {
         self.untold.braked += braked;
         progress.marked = marked > 0 && !self.counts_marks;
         if self.codepoint.is_capable()
-            && self.ecn_echoes.is_bleached(self.config.ace, echo.option.is_some(), progress.delivered)
+            && self.ecn_echoes.is_bleached(self.config.ace, echo.option.is_some(), progress.sent_once)
         {
             if self.counts_marks {
                 let cx = self.context(now);

@@ -95,6 +95,19 @@ fn a_path_that_erases_code_points_ends_their_use() {
     }
 }
 
+/// An initial window and its successors are lost, and repaired by retransmissions, which are never ECN-capable.
+#[test]
+fn repaired_losses_are_no_sign_of_erased_code_points() {
+    let lose: Script = Box::new(|way, place, segment| {
+        let first = way == Way::Forth && segment.kind == Kind::Data && segment.ecn.is_capable() && place < 12;
+        if first { PipeAction::Drop } else { PipeAction::Pass }
+    });
+    let pipe = play(&accurate(), "prague", lose, 200);
+    assert!(pipe.sender.stats().retransmitted >= 10, "{}", pipe.sender.stats().retransmitted);
+    assert_eq!(pipe.sender.control().ecn(), EcnUse::Scalable);
+    assert!(pipe.sent.last().unwrap().1.ecn.is_capable());
+}
+
 /// Whether a segment is among the one of `every` that are marked at random (SplitMix64). Evenly spaced marks and the round trip
 /// would lock into a common period.
 fn chosen(place: u64, every: u64) -> bool {

@@ -7,16 +7,18 @@
 
 use std::sync::Arc;
 
-use ranpace_link::Trace;
+use ranpace_link::{CellularModel, Trace};
 use ranpace_scenario::TraceSource;
 use ranpace_sim::{FlowResult, RunResult, Simulation};
 use ranpace_units::Span;
 
-/// A trace for every name: `steady` has an opportunity every millisecond (12 Mbit/s), `bursty` has bursts and outages.
+/// A trace for every name: `steady` has an opportunity every millisecond (12 Mbit/s), `bursty` has bursts and outages, `cellular` is
+/// generated: LTE for a minute.
 pub struct Traces;
 
 pub fn trace(name: &str) -> Arc<Trace> {
     let millis: Vec<u64> = match name {
+        "cellular" => return Arc::new(CellularModel::lte().generate(Span::from_secs(60), 1).unwrap()),
         "steady" => (1..=1_000).collect(),
         // 700 ms of two a millisecond with gaps, then an outage of 300 ms.
         "bursty" => (1..=700_u64)

@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry {
         OptionInfo {
             key: "delta",
             values: "0.01 to 1 (0.5)",
-            about: "inverse of the packets in the queue, twice",
+            about: "how short the queue is kept: at most about 2.5/delta packets",
         },
         OptionInfo {
             key: "mode",

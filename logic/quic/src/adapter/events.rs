@@ -162,6 +162,13 @@ impl Core {
         self.counts_marks = counted;
     }
 
+    /// See [`Control::on_ecn_failed`](super::Control::on_ecn_failed).
+    pub(super) fn on_ecn_failed(&mut self, now: Time) {
+        if core::mem::take(&mut self.counts_marks) {
+            self.with(now, |control, cx, window| control.on_coarse_ecn(cx, window));
+        }
+    }
+
     /// Passes on what noq has reported, and then something else.
     pub(super) fn with(
         &mut self,

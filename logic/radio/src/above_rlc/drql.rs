@@ -16,12 +16,13 @@ pub(super) struct Drql {
     limit: u64,
     /// Least rest since the period began.
     least: u64,
-    since: Time,
+    /// When the period began; `None` before the first packet.
+    since: Option<Time>,
 }
 
 impl Drql {
     pub fn new(unit: u64) -> Self {
-        Self { unit, limit: FIRST * unit, least: u64::MAX, since: Time::ZERO }
+        Self { unit, limit: FIRST * unit, least: u64::MAX, since: None }
     }
 
     pub fn limit(&self) -> u64 {
@@ -29,7 +30,12 @@ impl Drql {
     }
 
     fn begin(&mut self, now: Time) {
-        (self.least, self.since) = (u64::MAX, now);
+        (self.least, self.since) = (u64::MAX, Some(now));
+    }
+
+    /// A packet joined RLC. The first one begins the first period.
+    pub fn on_joined(&mut self, now: Time) {
+        self.since.get_or_insert(now);
     }
 
     /// A slot took `taken` and left `rest`; RLC was `full` before. A limit is held for `hold`.
@@ -38,7 +44,7 @@ impl Drql {
             self.begin(now);
         } else if rest > 0 {
             self.least = self.least.min(rest);
-            if now - self.since > hold {
+            if now - *self.since.get_or_insert(now) > hold {
                 self.limit = self.limit.saturating_sub(self.least).max(LEAST * self.unit);
                 self.begin(now);
             }

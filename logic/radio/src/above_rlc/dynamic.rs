@@ -16,12 +16,13 @@ pub(super) struct Dynamic {
     size: f64,
     waited: Span,
     left: u64,
-    since: Time,
+    /// When the period began; `None` before the first slot.
+    since: Option<Time>,
 }
 
 impl Dynamic {
     pub fn new() -> Self {
-        Self { size: FIRST, waited: Span::ZERO, left: 0, since: Time::ZERO }
+        Self { size: FIRST, waited: Span::ZERO, left: 0, since: None }
     }
 
     /// The size in packets.
@@ -36,7 +37,7 @@ impl Dynamic {
 
     /// Adapts the size at the end of a period; one in which no packet left is no evidence (ours).
     pub fn on_time(&mut self, now: Time) {
-        if now - self.since < PERIOD {
+        if now - *self.since.get_or_insert(now) < PERIOD {
             return;
         }
         if self.left > 0 {
@@ -46,6 +47,6 @@ impl Dynamic {
                 self.size + (0.1 * (AIM - self.size)).max(1.0)
             };
         }
-        (self.waited, self.left, self.since) = (Span::ZERO, 0, now);
+        (self.waited, self.left, self.since) = (Span::ZERO, 0, Some(now));
     }
 }

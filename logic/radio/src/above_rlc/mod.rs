@@ -33,7 +33,9 @@ use self::pacer::{FlowQueues, Pacer};
 pub const MTU: u64 = 1_500;
 /// Ticks in a slot.
 const TICKS: u64 = 10;
-/// Packets that a stage moves in a tick.
+/// Slots for which DRQL holds a limit before it shrinks: 100 ms in the programs, whose slots have 10 ms.
+const HOLD_SLOTS: u64 = 10;
+/// Packets that a stage moves in a tick, from all QFIs together.
 const BATCH: u32 = 10;
 /// QFIs of a bearer; TS 38.415 has 6 bits for them.
 const QFIS: u32 = 64;
@@ -154,8 +156,9 @@ pub struct Stages<P> {
     buffer: QueueConfig,
     seed: u64,
     qfis: Vec<Qfi<P>>,
-    /// The next QFI to be served.
+    /// The next QFI to be served at SDAP, and at the UPF.
     turn: usize,
+    upf_turn: usize,
     rule: Rule,
     /// Times at which the packets in RLC joined it, for DynRLC.
     joined: VecDeque<(Time, u64)>,
@@ -177,6 +180,7 @@ impl<P: Packet> Stages<P> {
             seed,
             qfis: Vec::new(),
             turn: 0,
+            upf_turn: 0,
             rule: Rule::new(config.room),
             joined: VecDeque::new(),
             slot: SLOT,
@@ -238,6 +242,26 @@ impl<P: Packet> Stages<P> {
         }
     }
 
+    /// The UPF's part of a tick: packets move to SDAP, one of each QFI in turn.
+    fn pass_on(&mut self, now: Time, observer: &mut impl link::Observer<P>) {
+        let (mut moved, mut idle) = (0, 0);
+        while moved < BATCH && idle < self.qfis.len() {
+            let place = self.upf_turn % self.qfis.len();
+            self.upf_turn = place + 1;
+            let Qfi { queue, upf, .. } = &mut self.qfis[place];
+            let Some((flows, pacer)) = upf else { return };
+            let room = pacer.room(queue.packets() as u64);
+            let Some(packet) = (room > 0).then(|| flows.pop()).flatten() else {
+                idle += 1;
+                continue;
+            };
+            pacer.on_passed();
+            // It was announced when it came to the UPF.
+            queue.push(now, packet, &mut DropsOnly(&mut *observer));
+            (moved, idle) = (moved + 1, 0);
+        }
+    }
+
     fn tick(
         &mut self,
         now: Time,
@@ -245,17 +269,7 @@ impl<P: Packet> Stages<P> {
         observer: &mut impl link::Observer<P>,
         relay: &mut impl FnMut(Time, Entered<P>),
     ) {
-        for qfi in &mut self.qfis {
-            if let Some((flows, pacer)) = &mut qfi.upf {
-                let room = pacer.room(qfi.queue.packets() as u64).min(BATCH.into());
-                for _ in 0..room {
-                    let Some(packet) = flows.pop() else { break };
-                    pacer.on_passed();
-                    // It was announced when it came to the UPF.
-                    qfi.queue.push(now, packet, &mut DropsOnly(&mut *observer));
-                }
-            }
-        }
+        self.pass_on(now, observer);
         let since = (now - self.carried_at).ratio(self.slot);
         if let Rule::Bdp(bdp) = &mut self.rule {
             bdp.look(since);
@@ -281,7 +295,8 @@ impl<P: Packet> Stages<P> {
             match &mut self.rule {
                 Rule::Bdp(bdp) => bdp.on_sent(size),
                 Rule::Dynamic(_) => self.joined.push_back((now, size)),
-                Rule::Packets(_) | Rule::Drql(_) => {}
+                Rule::Drql(drql) => drql.on_joined(now),
+                Rule::Packets(_) => {}
             }
             served |= 1 << place;
             (moved, idle) = (moved + 1, 0);
@@ -308,7 +323,7 @@ impl<P: Packet> Stages<P> {
         let refused = core::mem::take(&mut self.refused);
         match &mut self.rule {
             Rule::Packets(_) => {}
-            Rule::Drql(drql) => drql.on_slot(now, self.slot * TICKS, taken, rest.bytes, refused),
+            Rule::Drql(drql) => drql.on_slot(now, self.slot * HOLD_SLOTS, taken, rest.bytes, refused),
             Rule::Bdp(bdp) => bdp.on_slot(egress, rest.bytes),
             Rule::Dynamic(dynamic) => {
                 let mut held: u64 = self.joined.iter().map(|(_, size)| size).sum();

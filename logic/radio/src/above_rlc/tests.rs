@@ -37,11 +37,12 @@ impl Observer<Datagram> for Dropped {
 #[test]
 fn drql_shrinks_by_the_least_rest_and_grows_by_a_fifth() {
     let mut drql = Drql::new(1);
+    drql.on_joined(ms(0));
     let (mut rlc, mut before) = (0u64, Vec::new());
     let mut limits = Vec::new();
     for n in 1..=29 {
         let now = ms(n * 10);
-        let full = rlc < drql.limit() || rlc == drql.limit();
+        let full = rlc <= drql.limit();
         rlc = rlc.max(drql.limit());
         before.push(rlc);
         let taken = rlc.min(4);
@@ -69,6 +70,69 @@ fn drql_grows_only_from_a_full_buffer_that_is_emptied() {
         bytes.on_slot(ms(n * 200), Span::from_millis(100), 1, u64::MAX, true);
     }
     assert_eq!(bytes.limit(), MTU, "a packet fits in any case");
+}
+
+#[test]
+fn a_rule_that_begins_late_holds_its_first_limit() {
+    let mut drql = Drql::new(1);
+    drql.on_slot(ms(5_000), Span::from_millis(100), 5, 20, true);
+    assert_eq!(drql.limit(), 25);
+    let mut dynamic = Dynamic::new();
+    dynamic.on_left(Span::from_millis(40));
+    dynamic.on_time(ms(5_000));
+    assert_eq!(dynamic.packets(), 10);
+}
+
+/// A slot of 1 ms after `packets` of full size were pushed to stages without a packet: it carries all that RLC holds.
+fn slot(stages: &mut Stages<Datagram>, at: u64, packets: u64) -> u64 {
+    let mut dropped = Dropped::default();
+    (0..packets).for_each(|_| stages.push(ms(at), Datagram { flow: 0, size: MTU }, &mut dropped));
+    let mut rlc = Occupancy::default();
+    for tick in 0..10 {
+        let now = ms(at) + Span::from_micros(100 * tick);
+        let before = rlc;
+        stages.advance(now, before, &mut dropped, &mut |_, entered: Entered<Datagram>| {
+            rlc.bytes += entered.packet.size;
+            rlc.packets += 1;
+        });
+    }
+    let end = ms(at + 1) - Span::from_nanos(1);
+    stages.on_slot(end, Span::from_millis(1), rlc.bytes, rlc.bytes, Occupancy::default());
+    rlc.packets
+}
+
+#[test]
+fn in_the_stages_drql_grows_only_when_packets_had_to_wait() {
+    let config = StagesConfig { room: Room::Drql, qfi_per_flow: false, upf: false };
+    let mut stages = Stages::new(config, &QueueConfig::drop_tail(Limit::Packets(100)), 1);
+    let mut step = |at, packets| {
+        let carried = slot(&mut stages, at, packets);
+        let Rule::Drql(drql) = &stages.rule else { panic!("{:?}", stages.rule) };
+        (carried, drql.limit() / MTU)
+    };
+    assert_eq!(step(0, 30), (25, 30));
+    assert_eq!(step(1, 0), (5, 30), "the rest of before");
+    assert_eq!(step(2, 5), (5, 30));
+}
+
+#[test]
+fn the_upf_passes_ten_packets_in_a_tick_one_of_each_qfi_in_turn() {
+    let config = StagesConfig { room: Room::Packets(1), qfi_per_flow: true, upf: true };
+    let mut stages = Stages::new(config, &QueueConfig::drop_tail(Limit::Packets(100)), 1);
+    let mut dropped = Dropped::default();
+    for flow in [0, 1, 2, 3] {
+        (0..20).for_each(|_| stages.push(ms(0), Datagram { flow, size: 100 }, &mut dropped));
+    }
+    // RLC is full.
+    let rlc = Occupancy { bytes: 100, packets: 1 };
+    let mut waiting = || {
+        stages.pass_on(ms(0), &mut dropped);
+        stages.qfis.iter().map(|qfi| qfi.queue.packets()).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting(), [3, 3, 2, 2]);
+    assert_eq!(waiting(), [5, 5, 5, 5]);
+    stages.advance(ms(0), rlc, &mut dropped, &mut |_, _| panic!("RLC has no room"));
+    assert_eq!(stages.qfis.iter().map(|qfi| qfi.queue.packets()).sum::<usize>(), 30);
 }
 
 #[test]
@@ -109,6 +173,7 @@ fn pacer_passes_a_tenth_when_saturated_and_doubles_at_the_fifth_tick() {
 fn dynamic_size_follows_the_mean_wait() {
     let mut dynamic = Dynamic::new();
     let mut sizes = Vec::new();
+    dynamic.on_time(ms(0));
     for (n, waited) in [(1, 12), (2, 12), (3, 10), (4, 10), (5, 40)] {
         dynamic.on_left(Span::from_millis(waited));
         dynamic.on_time(ms(n * 100));

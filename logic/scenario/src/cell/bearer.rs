@@ -80,7 +80,7 @@ fn read_room(field: &Field<'_>) -> Option<Option<Room>> {
 /// Sets the buffer of one direction: its size is kept if only its queue management is written, and vice versa.
 fn read_buffer(aqm: Option<&Field<'_>>, what: &str, limit: Option<Limit>, direction: &mut Config) {
     let size = limit.unwrap_or(limit_of(&direction.buffer));
-    let aqm = aqm.and_then(|field| read_queue_of(field, what, Some(size)));
+    let aqm = aqm.and_then(|field| read_aqm(field, what, size));
     match (aqm, &mut direction.buffer) {
         (Some(queue), place) => *place = queue,
         (
@@ -94,6 +94,16 @@ fn read_buffer(aqm: Option<&Field<'_>>, what: &str, limit: Option<Limit>, direct
             | QueueConfig::Abc { limit, .. },
         ) => *limit = size,
     }
+}
+
+/// Reads a bearer's queue. ABC's router would never brake there.
+fn read_aqm(field: &Field<'_>, what: &str, size: Limit) -> Option<QueueConfig> {
+    let queue = read_queue_of(field, what, Some(size))?;
+    if matches!(queue, QueueConfig::Abc { .. }) {
+        field.error("abc needs a link's capacity, which a bearer does not know");
+        return None;
+    }
+    Some(queue)
 }
 
 fn limit_of(queue: &QueueConfig) -> Limit {

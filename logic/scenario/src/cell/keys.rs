@@ -464,7 +464,7 @@ pub(super) const BUFFER_UP: Key<Own> = Key {
 };
 pub(super) const AQM: Key<Table> = Key {
     name: "aqm",
-    kind: Table("as a link's `queue`, without `limit`"),
+    kind: Table("as a link's `queue`, without `limit`, but not `\"abc\"`"),
     default: Open(""),
     about: "queue management at the base station: `\"droptail\"`, `{ kind = \"codel\", target = \"20ms\" }`",
 };

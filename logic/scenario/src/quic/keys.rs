@@ -51,7 +51,7 @@ pub(super) const ECN: Key<Flag> = Key {
     name: "ecn",
     kind: Flag,
     default: Open("`false`"),
-    about: "on for algorithms that count marks (`prague`)",
+    about: "on for algorithms whose marks noq counts (`prague`)",
 };
 pub(super) const PACING: Key<Flag> = Key {
     name: "pacing",

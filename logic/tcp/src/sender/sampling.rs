@@ -64,6 +64,7 @@ impl Sender {
         progress.delivered += 1;
         progress.bytes += u64::from(record.length);
         let again = record.flags.has(Flags::EVER_RETRANSMITTED);
+        progress.sent_once += u64::from(!again);
         progress.original |= !again && record.end() <= self.high;
         // An echo that predates the last transmission is the original's (Linux `tcp_skb_spurious_retrans`), provided that it
         // is this segment's echo: above a hole the receiver repeats that of the last segment in order.
@@ -197,6 +198,8 @@ pub(super) struct Progress {
     pub marked: bool,
     pub acked: u64,
     pub delivered: u64,
+    /// Those of them that were never retransmitted, as retransmissions are not ECN-capable.
+    pub sent_once: u64,
     pub bytes: u64,
     /// Whether a segment was delivered that had been sent before the last timeout and never retransmitted.
     pub original: bool,

@@ -194,7 +194,8 @@ fn full_with_a_short_queue_on_a_deep_buffer() {
     }
 }
 
-/// Half a BDP of buffer. Alone, version 1 loses nothing after its STARTUP there, and version 3 at each probe.
+/// Half a BDP of buffer. Alone, version 1 loses nothing after its STARTUP there, and version 3 at each probe: 195 packets against
+/// 383 in STARTUP (0.51), 283 against 383 in 30 s (0.74). At most half of version 1's was aimed at, and is missed.
 #[test]
 fn loses_less_than_version_one_in_startup_and_less_than_its_threshold_later() {
     let run = |name: &str| {
@@ -202,10 +203,13 @@ fn loses_less_than_version_one_in_startup_and_less_than_its_threshold_later() {
         flow.run(Time::from_secs(2));
         let (startup, before) = (flow.lost, flow.delivered);
         let utilisation = flow.utilisation_until(Time::from_secs(30));
-        (startup as f64, (flow.lost - startup) as f64 / (flow.delivered - before) as f64, utilisation)
+        let later = (flow.lost - startup) as f64 / (flow.delivered - before) as f64;
+        (startup as f64, flow.lost as f64, later, utilisation)
     };
-    let ((startup, later, used), (startup_of_v1, _, used_by_v1)) = (run("bbr3"), run("bbr1"));
-    assert!(startup <= 0.6 * startup_of_v1, "{startup} of {startup_of_v1}");
+    let ((startup, total, later, used), (startup_of_v1, total_of_v1, _, used_by_v1)) =
+        (run("bbr3"), run("bbr1"));
+    assert!(startup <= 0.52 * startup_of_v1, "{startup} of {startup_of_v1}");
+    assert!(total <= 0.75 * total_of_v1, "{total} of {total_of_v1}");
     assert!(later < 0.005, "{later} lost");
     assert!(used >= 0.9 * used_by_v1, "{used} of {used_by_v1}");
 }
