@@ -20,6 +20,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::IpAddr;
 use std::process::{Command, Stdio};
 
 use ipnet::IpNet;
@@ -70,6 +71,8 @@ const WAS_ON: &str = "net.ipv4.tcp_early_demux was on";
 pub struct Rules {
     name: String,
     number: u32,
+    /// Those of all clients.
+    networks: Vec<IpNet>,
     table: String,
     /// See [`WAS_ON`].
     early_was_on: bool,
@@ -78,7 +81,13 @@ pub struct Rules {
 impl Rules {
     /// For this configuration.
     pub fn new(config: &Config) -> Self {
-        Self { name: config.name.clone(), number: config.number, table: table(config), early_was_on: false }
+        Self {
+            name: config.name.clone(),
+            number: config.number,
+            networks: config.clients.iter().flat_map(|clients| clients.networks.clone()).collect(),
+            table: table(config),
+            early_was_on: false,
+        }
     }
 
     /// The text of the nftables table.
@@ -141,7 +150,7 @@ impl Rules {
         let name = nft_name(&self.name);
         let works = format!("add element inet {name} {ALIVE} {{ tcp timeout 1s expires 1s }}");
         nft(&format!("table inet {name}\ndelete table inet {name}\n{}{works}\n", self.noted_table()))?;
-        forget_ended();
+        forget_ended(&self.networks);
         Ok(())
     }
 
@@ -152,7 +161,7 @@ impl Rules {
     /// A program of the system is not there, or refuses.
     pub fn remove(&self) -> Result<(), ProxyError> {
         let name = nft_name(&self.name);
-        forget_ended();
+        forget_ended(&self.networks);
         if self.early_was_on || self.is_noted() {
             system::set(EARLY, "1")?;
         }
@@ -319,16 +328,40 @@ fn family(network: &IpNet) -> &'static str {
 
 /// Makes the kernel forget the connections that it remembers (TIME-WAIT) for sockets with others' addresses: the sets of those that pass
 /// are about to be lost, and without the rules the kernel drops what it has such a socket for, instead of forwarding it.
-fn forget_ended() {
-    let own = nix::ifaddrs::getifaddrs().into_iter().flatten().filter_map(|interface| {
-        let address = interface.address?;
-        let v4 = address.as_sockaddr_in().map(|address| format!("not src {}", address.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|address| format!("not src [{}]", address.ip())))
+fn forget_ended(networks: &[IpNet]) {
+    let interfaces =
+        nix::ifaddrs::getifaddrs().map(|all| all.filter_map(|one| one.address).collect::<Vec<_>>());
+    let forgotten = interfaces.map_err(|errno| format!("getifaddrs: {errno}")).and_then(|addresses| {
+        let ips = addresses.iter().filter_map(|address| {
+            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+        });
+        let own: Vec<IpAddr> = ips.collect();
+        let filter = ended(&own, networks).ok_or("this host has no address, or no client is configured")?;
+        run("ss", &["-Htn", "-K", "state", "time-wait", &filter], "", "iproute2")
+            .map_err(|error| error.to_string())
     });
-    let not_own = own.collect::<Vec<_>>().join(" and ");
-    if let Err(error) = run("ss", &["-Htn", "-K", "state", "time-wait", &not_own], "", "iproute2") {
+    if let Err(error) = forgotten {
         tracing::warn!(%error, "connections from ports that had a split one within the last minute may hang");
     }
+}
+
+/// The filter of `ss` for sockets whose address is not this host's own and one of whose ends is a client; `None` without addresses or
+/// networks, where it would be that of other sockets, too.
+fn ended(own: &[IpAddr], networks: &[IpNet]) -> Option<String> {
+    if own.is_empty() || networks.is_empty() {
+        return None;
+    }
+    let not_own = own.iter().map(|address| match address {
+        IpAddr::V4(address) => format!("not src {address}"),
+        IpAddr::V6(address) => format!("not src [{address}]"),
+    });
+    let of_clients = networks.iter().map(|network| match network {
+        IpNet::V4(network) => format!("src {network} or dst {network}"),
+        IpNet::V6(network) => format!("src [{network}] or dst [{network}]"),
+    });
+    let (not_own, of_clients): (Vec<_>, Vec<_>) = (not_own.collect(), of_clients.collect());
+    Some(format!("{} and ( {} )", not_own.join(" and "), of_clients.join(" or ")))
 }
 
 /// Runs `ip` and returns what it prints.
@@ -370,6 +403,18 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
     use super::*;
+
+    #[test]
+    fn without_addresses_or_clients_nothing_is_forgotten() {
+        let own: Vec<IpAddr> = vec!["127.0.0.1".parse().unwrap(), "fe80::1".parse().unwrap()];
+        let networks: Vec<IpNet> = vec!["10.45.0.0/16".parse().unwrap(), "fd45::/48".parse().unwrap()];
+        assert_eq!(ended(&[], &networks), None);
+        assert_eq!(ended(&own, &[]), None);
+        assert_eq!(
+            ended(&own, &networks).unwrap(),
+            "not src 127.0.0.1 and not src [fe80::1] and ( src 10.45.0.0/16 or dst 10.45.0.0/16 or src [fd45::/48] or dst [fd45::/48] )"
+        );
+    }
 
     #[test]
     fn only_configured_networks_and_ports_are_taken() {

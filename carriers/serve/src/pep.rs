@@ -35,49 +35,78 @@ const WAIT: Duration = Duration::from_millis(20);
 /// How often it is looked whether connections have other controls or addresses. Ours.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A connection on which PEPs report.
+/// A connection, on which PEPs report if its control goes by them.
 #[derive(Debug)]
 struct Watched {
     connection: Connection,
     chooser: Chooser,
-    control: Control,
+    /// The control, if it goes by what PEPs have seen.
+    control: Option<Control>,
     /// Its number at the agent, once the server's own address is known by a datagram.
     number: Option<QuicConnection>,
 }
 
 struct State {
     agents: QuicAgents,
-    /// By the addresses of their clients.
-    watched: HashMap<SocketAddr, Watched>,
+    /// By the addresses of their clients. A datagram does not show which of several connections at an address it belongs to, so PEPs report
+    /// on none of those.
+    watched: HashMap<SocketAddr, Vec<Watched>>,
 }
 
 impl State {
     /// A datagram leaves.
     fn on_sent(&mut self, local: SocketAddr, remote: SocketAddr, datagram: &[u8]) {
-        let Some(watched) = self.watched.get_mut(&remote) else { return };
+        let Some([watched]) = self.watched.get_mut(&remote).map(Vec::as_mut_slice) else { return };
+        let Some(control) = &watched.control else { return };
         let agents = &mut self.agents;
         let number = *watched.number.get_or_insert_with(|| agents.begin(local, remote));
-        let packet = watched.control.take_sent(datagram.len() as u64);
+        let packet = control.take_sent(datagram.len() as u64);
         agents.on_sent(clock::now(), number, packet, datagram);
     }
 
-    fn remove(&mut self, is_it: impl Fn(&Connection) -> bool) {
-        let agents = &mut self.agents;
-        self.watched.retain(|_, watched| {
-            let stays = !is_it(&watched.connection);
-            if let Some(number) = watched.number.filter(|_| !stays) {
-                agents.end(number);
+    fn add(&mut self, address: SocketAddr, watched: Watched) {
+        self.watched.entry(address).or_default().push(watched);
+        self.begin_anew(address);
+    }
+
+    /// Removes a connection. The caller drops it without the lock, because the last one who drops a connection closes it.
+    #[must_use]
+    fn remove(&mut self, number: usize) -> Option<Watched> {
+        let place = |all: &[Watched]| all.iter().position(|one| one.connection.stable_id() == number);
+        let (address, place) =
+            self.watched.iter().find_map(|(address, all)| Some((*address, place(all)?)))?;
+        let all = self.watched.get_mut(&address)?;
+        let removed = all.swap_remove(place);
+        if let Some(number) = removed.number {
+            self.agents.end(number);
+        }
+        if all.is_empty() {
+            self.watched.remove(&address);
+        }
+        self.begin_anew(address);
+        Some(removed)
+    }
+
+    /// Other connections are at an address now: what was noted of packets to it is void.
+    fn begin_anew(&mut self, address: SocketAddr) {
+        for watched in self.watched.get_mut(&address).into_iter().flatten() {
+            if let Some(number) = watched.number.take() {
+                self.agents.end(number);
             }
-            stays
-        });
+            // Before any of its next datagrams is shown, which needs the lock.
+            if let Some(control) = &watched.control {
+                control.log_sent();
+            }
+        }
     }
 
     /// The next report, with the control that it is for.
     fn heard(&mut self) -> io::Result<Option<(Control, Chooser, QuicReport)>> {
         while let Some(report) = self.agents.poll()? {
-            let of_report = self.watched.values().find(|watched| watched.number == Some(report.connection));
-            if let Some(watched) = of_report {
-                return Ok(Some((watched.control.clone(), watched.chooser.clone(), report)));
+            let mut all = self.watched.values().flatten();
+            let of_report = all.find(|watched| watched.number == Some(report.connection));
+            if let Some(Watched { control: Some(control), chooser, .. }) = of_report {
+                return Ok(Some((control.clone(), chooser.clone(), report)));
             }
         }
         Ok(None)
@@ -103,8 +132,7 @@ pub struct Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        let number = self.connection.stable_id();
-        self.peps.lock().remove(|connection| connection.stable_id() == number);
+        let _dropped_without_the_lock = self.peps.lock().remove(self.connection.stable_id());
     }
 }
 
@@ -138,42 +166,49 @@ impl Peps {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection. Until its control is one that goes by PEPs, nothing is reported to it.
+    /// Adds a connection. While its control is not one that goes by PEPs, nothing is reported to it.
     pub fn watch(&self, connection: Connection, chooser: Chooser) -> Watching {
-        let (control, address) = (control_of(&connection, &chooser), remote(&connection));
-        if let (Some(control), Some(address)) = (control, address) {
-            self.add(address, connection.clone(), chooser, control);
+        let control = control_of(&connection, &chooser);
+        if let Some(address) = remote(&connection) {
+            let watched = Watched { connection: connection.clone(), chooser, control, number: None };
+            self.lock().add(address, watched);
         }
         Watching { peps: self.clone(), connection }
     }
 
-    fn add(&self, address: SocketAddr, connection: Connection, chooser: Chooser, control: Control) {
-        control.log_sent();
-        let watched = Watched { connection, chooser, control, number: None };
-        let mut state = self.lock();
-        let before = state.watched.insert(address, watched);
-        if let Some(number) = before.and_then(|before| before.number) {
-            state.agents.end(number);
-        }
-    }
-
-    /// Finds connections whose clients have moved: noq has made a new control, whose packets count from its beginning.
+    /// Finds connections whose first request has chosen a control, and those whose clients have moved: noq has made a new control, whose
+    /// packets count from its beginning.
     fn refresh(&self) {
-        let all: Vec<(SocketAddr, Connection, Chooser, Control)> = self
+        let listed = |address: &SocketAddr, of: &Watched| {
+            (*address, of.connection.clone(), of.chooser.clone(), of.control.clone())
+        };
+        let all: Vec<(SocketAddr, Connection, Chooser, Option<Control>)> = self
             .lock()
             .watched
             .iter()
-            .map(|(address, of)| (*address, of.connection.clone(), of.chooser.clone(), of.control.clone()))
+            .flat_map(|(address, all)| all.iter().map(move |of| listed(address, of)))
             .collect();
-        for (address, connection, chooser, control) in all {
-            let (now, at) = (control_of(&connection, &chooser), remote(&connection));
-            let (Some(now), Some(at)) = (now, at) else { continue };
-            if at != address || !now.is(&control) {
-                let number = connection.stable_id();
-                self.lock().remove(|other| other.stable_id() == number);
-                self.add(at, connection, chooser, now);
+        let mut changed = Vec::new();
+        for (address, connection, chooser, control) in &all {
+            let (now, at) = (control_of(connection, chooser), remote(connection).unwrap_or(*address));
+            let is_same = match (&now, control) {
+                (Some(now), Some(before)) => now.is(before),
+                (now, before) => now.is_none() && before.is_none(),
+            };
+            if at != *address || !is_same {
+                changed.push((connection.stable_id(), at, now));
             }
         }
+        let mut state = self.lock();
+        for (number, address, control) in changed {
+            // One that has ended meanwhile stays away.
+            if let Some(before) = state.remove(number) {
+                state.add(address, Watched { control, number: None, ..before });
+            }
+        }
+        drop(state);
+        // May have the last reference of a connection.
+        drop(all);
     }
 
     /// A socket that shows what leaves the given one.

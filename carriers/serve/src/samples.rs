@@ -69,7 +69,7 @@ impl Samples {
             let controls = chooser.controls();
             let sample = ConnectionControl::new(connection.clone(), controls.clone()).sample();
             // A closed connection may have no path any more.
-            if let Some(sample) = sample.or_else(|| last.take().filter(|_| is_last)) {
+            if let Some(sample) = sample.or_else(|| if is_last { last.take() } else { None }) {
                 self.write(&Line {
                     connection: number,
                     client: client(),

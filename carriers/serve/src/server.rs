@@ -10,7 +10,7 @@ use noq::crypto::rustls::QuicServerConfig;
 use noq::{Endpoint, EndpointConfig, Runtime as _, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use ranpace_noq::{Controls, reports};
 use ranpace_rnisd::client::ClientError;
-use rustix::net::sockopt::set_socket_recv_buffer_size_force;
+use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -323,7 +323,7 @@ fn endpoint(
             socket.set_only_v6(false)?;
         }
         socket.bind(&address.into())?;
-        widen(&socket);
+        widen(&socket)?;
         let socket = TokioRuntime.wrap_udp_socket(UdpSocket::from(socket))?;
         let socket = match peps {
             Some(peps) => peps.socket(socket)?,
@@ -339,16 +339,24 @@ fn endpoint(
     open().map_err(|error| ServeError::Listen { address, what: "HTTP/3", error })
 }
 
-/// Gives a socket buffers of [`SOCKET_BUFFER`], or of as much as the system allows without rights.
-fn widen(socket: &Socket) {
-    if set_socket_recv_buffer_size_force(socket, SOCKET_BUFFER).is_err()
-        && let Err(error) = socket.set_recv_buffer_size(SOCKET_BUFFER)
-    {
-        tracing::warn!(%error, "the buffer of the QUIC socket stays small: many clients at once lose packets");
+/// Gives a socket buffers of [`SOCKET_BUFFER`], or of as much as the system grants without rights, which is no error there.
+fn widen(socket: &Socket) -> io::Result<()> {
+    if set_socket_recv_buffer_size_force(socket, SOCKET_BUFFER).is_err() {
+        socket.set_recv_buffer_size(SOCKET_BUFFER)?;
     }
-    if let Err(error) = socket.set_send_buffer_size(SOCKET_BUFFER) {
-        tracing::debug!(%error, "the send buffer of the QUIC socket stays small");
+    if set_socket_send_buffer_size_force(socket, SOCKET_BUFFER).is_err() {
+        socket.set_send_buffer_size(SOCKET_BUFFER)?;
     }
+    // Linux doubles what it is asked for, to have room for its own data (socket(7)).
+    let bytes = socket.recv_buffer_size()? / 2;
+    if bytes < SOCKET_BUFFER {
+        tracing::warn!(
+            bytes,
+            expected = SOCKET_BUFFER,
+            "the receive buffer of the QUIC socket is small: many clients at once lose packets; raise net.core.rmem_max, or run as root"
+        );
+    }
+    Ok(())
 }
 
 /// Listens for TCP connections, whose kernel control is the default one of the configuration.

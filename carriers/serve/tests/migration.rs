@@ -100,7 +100,11 @@ fn spoofed_addresses_get_no_more_than_three_times_what_the_client_sends_and_the_
             let endpoint = endpoint(noq::TransportConfig::default());
             let connection = endpoint.connect(attacker.address, "localhost").unwrap().await.unwrap();
             let client = Client::new(connection).await;
-            for _ in 0..3 {
+            for download in 0..100 {
+                // A client whose machine is busy acknowledges more at once.
+                if download >= 3 && attacker.spoofed.load(Ordering::Relaxed) > 0 {
+                    break;
+                }
                 let answer = client.get("/file", &[]).await.unwrap();
                 assert!(answer.content == content(300_000), "every {every}: another content came");
             }

@@ -150,7 +150,7 @@ impl Reproduce {
         }
         let minutes = needed.1.as_secs_f64() / 60.0;
         common::say(&format!(
-            "{} emulations in real time, one after the other: {minutes:.1} min at most; what is in the results already is not repeated",
+            "{} emulations in real time, one after the other: about {minutes:.1} min if none has to be repeated; what is in the results already is not repeated",
             needed.0
         ));
         let mut all = Vec::new();

@@ -9,7 +9,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use emulation::{Emulation, content, folder_with, output, program, rights, transferred, until, v4};
+use emulation::{
+    Emulation, content, folder_with, output, program, rights, say_skipped, transferred, until, v4,
+};
 
 /// A server, an edge, and a phone in an LTE cell of 16 Mbit/s; the phone opens connections.
 const SCENARIO: &str = r#"
@@ -260,14 +262,29 @@ fn an_experiment_is_played_on_linux_in_its_quick_form() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let played = Command::new(env!("CARGO_BIN_EXE_ranpace"))
-        .args(["reproduce", "000-o4", "--real", "--quick", "--json"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&played.stderr);
-    assert!(played.status.success(), "{said}");
-    let rows: Vec<serde_json::Value> = serde_json::from_slice(&played.stdout).unwrap();
+    let play = || {
+        let played = Command::new(env!("CARGO_BIN_EXE_ranpace"))
+            .args(["reproduce", "000-o4", "--real", "--quick", "--json"])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&played.stderr).into_owned();
+        assert!(played.status.success(), "{said}");
+        (serde_json::from_slice::<Vec<serde_json::Value>>(&played.stdout).unwrap(), said)
+    };
+    let is_busy = |rows: &[serde_json::Value]| {
+        rows.iter().any(|row| row["measured"].as_str().is_some_and(|text| text.contains("could not keep up")))
+    };
+    let (mut rows, mut said) = play();
+    if is_busy(&rows) {
+        // What has a result is not played again.
+        (rows, said) = play();
+    }
+    if is_busy(&rows) {
+        // No failure even where nothing may be skipped: nothing is wrong with what was played.
+        say_skipped("a machine that can keep up; it was too busy twice");
+        return;
+    }
     let measured = |experiment: &str, id: &str| {
         let row = rows.iter().find(|row| row["experiment"] == experiment && row["id"] == id);
         row.unwrap_or_else(|| panic!("{id} of {experiment}: {rows:?}"))["measured"]
@@ -277,11 +294,8 @@ fn an_experiment_is_played_on_linux_in_its_quick_form() {
     };
     // The delay of a call beside a download: through the proxy, simulated (114 ms) and real, and without the proxy.
     let delays = [("000-o4", "with"), ("000-o4-linux", "with"), ("000-o4-linux", "without")];
-    let delays = delays.map(|(experiment, id)| measured(experiment, id));
-    if delays.iter().any(|text| text.contains("could not keep up")) {
-        return; // a busy machine
-    }
-    let [simulated, with, without] = delays.map(|text| {
+    let [simulated, with, without] = delays.map(|(experiment, id)| {
+        let text = measured(experiment, id);
         let (millis, _) = text.split_once(" ms").unwrap_or_else(|| panic!("{text}: {said}"));
         millis.parse::<f64>().unwrap()
     });

@@ -12,6 +12,9 @@ mod pep_tests {
     #[cfg(all(feature = "serve", feature = "fetch"))]
     mod serve;
 }
+#[cfg(all(feature = "serve", feature = "fetch"))]
+#[path = "../../../carriers/serve/tests/rig/mod.rs"]
+mod rig;
 
 use std::fs;
 use std::net::UdpSocket;

@@ -26,7 +26,7 @@ use ranpace_rnis::{Grant, LinkReport};
 use ranpace_units::{Bytes, Rate, Time};
 use rig::{Client, endpoint, read, runtime};
 
-/// Nine bandwidth-delay products fit into the queue twice.
+/// The queue holds a bandwidth-delay product.
 const SCENARIO: &str = r#"
 duration = "300s"
 [[link]]
@@ -163,7 +163,22 @@ fn lying_receivers_and_lying_feeds_do_not_make_connections_much_slower_than_the_
     arguments.extend(["--feed".to_owned(), format!("table:{}", table.display())]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let server = Server::start(&emulation, &arguments);
-    let plain = download(&emulation, "/cubic/bytes/4000000", None);
+    let median = |path| {
+        let mut times = [(); 3].map(|()| download(&emulation, path, None));
+        times.sort_unstable();
+        times[1]
+    };
+    // A busy machine slows down a download once, a lie that is believed each time.
+    let check = |what: &str, path, lie, plain: Duration| {
+        let most = plain.mul_f64(MOST);
+        let mut time = download(&emulation, path, lie);
+        if time > most {
+            eprintln!("{what}: {time:?}, once more");
+            time = time.min(download(&emulation, path, lie));
+        }
+        assert!(time <= most, "{what}: {time:?}, with the plain control {plain:?}");
+    };
+    let plain = median("/cubic/bytes/4000000");
     let endless: Lie = |_| Rate::from_mbit_per_s(1_000);
     let nothing: Lie = |_| Rate::from_bits_per_s(50_000);
     let wild: Lie =
@@ -172,14 +187,10 @@ fn lying_receivers_and_lying_feeds_do_not_make_connections_much_slower_than_the_
         [("cdbev2", "/cdbev2/bytes/4000000", Format::ThesisV2), ("dcic", "/dcic/bytes/4000000", Format::V1)]
     {
         for (name, lie) in [("endless", endless), ("nothing", nothing), ("wild", wild)] {
-            let time = download(&emulation, path, Some((control, format, lie)));
-            let ratio = time.as_secs_f64() / plain.as_secs_f64();
-            assert!(ratio <= MOST, "{control}, {name}: {time:?}, with CUBIC {plain:?}");
+            check(&format!("{control}, {name}"), path, Some((control, format, lie)), plain);
         }
     }
-    let plain = download(&emulation, "/newreno/bytes/4000000", None);
-    let meld = download(&emulation, "/meld/bytes/4000000", None);
-    assert!(meld.as_secs_f64() <= MOST * plain.as_secs_f64(), "MELD: {meld:?}, plain {plain:?}");
+    check("MELD", "/meld/bytes/4000000", None, median("/newreno/bytes/4000000"));
     stop.store(true, Ordering::Relaxed);
     feed.join().unwrap();
     drop(server);

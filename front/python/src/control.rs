@@ -201,29 +201,56 @@ struct Class {
 }
 
 impl Class {
-    /// The control of a connection.
+    /// The control of a connection. Making it is a call like those of its hooks.
     fn build(&self, options: &mut Options, seed: u64, clock: Clock) -> Result<Control, OptionError> {
-        Python::attach(|py| {
-            let arguments = PyDict::new(py);
-            let set = |key: &str, value: Py<PyAny>| arguments.set_item(key, value);
-            let mut failed = Ok(());
-            for option in &self.options {
-                failed = failed.and(set(option.key, option.read(py, options)?));
-            }
-            if self.takes_seed {
-                failed = failed.and(set("seed", seed.into_py_any(py).unwrap_or_else(|_| py.None())));
-            }
-            let made = failed
-                .and_then(|()| self.class.bind(py).call((), Some(&arguments)))
-                .and_then(|instance| PythonControl::new(self, &instance, clock));
-            // A class that cannot be instantiated stops the run; until then the connection has a control without hooks.
-            let control = made.unwrap_or_else(|error| {
-                let mut control = PythonControl::without_hooks(self.name, clock);
-                control.fail(error);
-                control
+        let built = attach(clock, |py| Ok(self.build_in(py, options, seed, clock)));
+        built.unwrap_or_else(|error| Ok(self.failed(error, clock)))
+    }
+
+    fn build_in(
+        &self,
+        py: Python<'_>,
+        options: &mut Options,
+        seed: u64,
+        clock: Clock,
+    ) -> Result<Control, OptionError> {
+        let arguments = PyDict::new(py);
+        let set = |key: &str, value: Py<PyAny>| arguments.set_item(key, value);
+        let mut failed = Ok(());
+        for option in &self.options {
+            failed = failed.and(set(option.key, option.read(py, options)?));
+        }
+        if self.takes_seed {
+            failed = failed.and(set("seed", seed.into_py_any(py).unwrap_or_else(|_| py.None())));
+        }
+        let made = failed
+            .and_then(|()| self.class.bind(py).call((), Some(&arguments)))
+            .and_then(|instance| PythonControl::new(self, &instance, clock));
+        Ok(made.map_or_else(|error| self.failed(error, clock), |control| Control::Other(Box::new(control))))
+    }
+
+    /// A class that cannot be instantiated stops the run; until then the connection has a control without hooks.
+    fn failed(&self, error: PyErr, clock: Clock) -> Control {
+        let mut control = PythonControl::without_hooks(self.name, clock);
+        control.fail(error);
+        Control::Other(Box::new(control))
+    }
+}
+
+/// Calls Python. Fails where the interpreter has ended.
+fn attach<T>(clock: Clock, work: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>) -> PyResult<T> {
+    match clock {
+        Clock::Virtual => Python::attach(work),
+        Clock::Real => {
+            let asked = Instant::now();
+            let done = Python::try_attach(|py| {
+                let began = Instant::now();
+                let result = work(py);
+                watch::count(began - asked, began.elapsed());
+                result
             });
-            Ok(Control::Other(Box::new(control)))
-        })
+            done.unwrap_or_else(|| Err(PyRuntimeError::new_err("the Python interpreter has ended")))
+        }
     }
 }
 
@@ -321,21 +348,8 @@ impl PythonControl {
         })
     }
 
-    /// Calls Python. Fails where the interpreter has ended.
     fn attach<T>(&self, work: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>) -> PyResult<T> {
-        match self.clock {
-            Clock::Virtual => Python::attach(work),
-            Clock::Real => {
-                let asked = Instant::now();
-                let done = Python::try_attach(|py| {
-                    let began = Instant::now();
-                    let result = work(py);
-                    watch::count(began - asked, began.elapsed());
-                    result
-                });
-                done.unwrap_or_else(|| Err(PyRuntimeError::new_err("the Python interpreter has ended")))
-            }
-        }
+        attach(self.clock, work)
     }
 
     /// Calls a hook with the connection, the window and what `argument` makes; the window has then what the hook set.

@@ -152,6 +152,7 @@ pub fn emulate(
     let shown = Shown { show, total: plan.limit.map_or(0, Span::as_millis) };
     // A program has the terminal to itself.
     let bar = plan.main.is_none().then(|| Progress::new(shown.total, &job.label));
+    watching.play();
     let outcome = supervise(py, false, &shown, Some(Arc::clone(&stop)), |stop, done| {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {

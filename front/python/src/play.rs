@@ -110,13 +110,15 @@ static GO_ON: AtomicBool = AtomicBool::new(false);
 /// Plays algorithms side by side.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the options of `ranpace compare`, by name")]
-#[pyo3(signature = (*, cell, trace, trace_up, scale, rate, cc, rtt, buffer, queue, loss, time, warmup, flows, seeds, threads, out, traces,
+#[pyo3(signature = (*, cell, trace, trace_up, light, light_up, scale, rate, cc, rtt, buffer, queue, loss, time, warmup, flows, seeds, threads, out, traces,
     command, show))]
 pub fn compare(
     py: Python<'_>,
     cell: Option<String>,
     trace: Option<String>,
     trace_up: Option<String>,
+    light: Option<String>,
+    light_up: Option<String>,
     scale: Option<f64>,
     rate: Option<String>,
     cc: Vec<String>,
@@ -147,8 +149,15 @@ pub fn compare(
             Err(asked(py, format!("{name}: expected 1 to {most}, found {count}")))
         }
     };
+    for (name, light, of, heavy) in
+        [("light", &light, "trace", &trace), ("light_up", &light_up, "trace_up", &trace_up)]
+    {
+        if light.is_some() && (heavy.is_none() || seeds > 1) {
+            return Err(asked(py, format!("{name}: expected {of}= beside it, and no seeds=")));
+        }
+    }
     let options = CompareOptions {
-        light: [None, None],
+        light: [light, light_up],
         cell: cell
             .map(|name| CellCompareSpec::preset(&name).map_err(|error| asked(py, error)))
             .transpose()?,

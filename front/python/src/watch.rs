@@ -19,6 +19,8 @@ static CURRENT: Mutex<Option<Watch>> = Mutex::new(None);
 struct Watch {
     stop: Arc<AtomicBool>,
     raised: Option<PyErr>,
+    /// Whether time passes: controls are made before, too, to see what they are.
+    is_playing: bool,
     waits: Histogram,
     runs: Histogram,
     late: u64,
@@ -41,8 +43,16 @@ impl Watching {
             return None;
         }
         let (waits, runs) = (Histogram::default(), Histogram::default());
-        *current = Some(Watch { stop, raised: None, waits, runs, late: 0, longest: Span::ZERO });
+        *current =
+            Some(Watch { stop, raised: None, is_playing: false, waits, runs, late: 0, longest: Span::ZERO });
         Some(Self(()))
+    }
+
+    /// The emulation is played from now on, so calls of Python count.
+    pub fn play(&self) {
+        if let Some(watch) = current().as_mut() {
+            watch.is_playing = true;
+        }
     }
 
     /// What a control raised, the first of them.
@@ -69,10 +79,10 @@ impl Drop for Watching {
     }
 }
 
-/// A hook waited for Python's lock, and then ran.
+/// A hook, or what makes a control, waited for Python's lock, and then ran.
 pub fn count(wait: Duration, run: Duration) {
     let span = |time: Duration| Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-    if let Some(watch) = current().as_mut() {
+    if let Some(watch) = current().as_mut().filter(|watch| watch.is_playing) {
         let whole = span(wait + run);
         watch.waits.record(span(wait));
         watch.runs.record(span(run));

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -156,6 +158,22 @@ def test_a_hook_that_waits_for_pythons_lock_makes_the_run_invalid() -> None:
     assert emulation.timeliness["hooks"]["wait_max_s"] > 0.02
 
 
+def test_a_slow_init_makes_the_run_invalid_and_its_results_are_saved_though_the_warning_is_an_error(tmp_path: Path) -> None:
+    @ranpace.control("slow")
+    class Slow(Fixed):
+        def __init__(self) -> None:
+            super().__init__()
+            time.sleep(0.05)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(RuntimeWarning, match="^invalid: "):
+            ranpace.emulate(LINK.replace("2s", "1s") + QUIC.replace("CONTROL", "slow"), out=tmp_path)
+    (saved,) = tmp_path.rglob("emulation.json")
+    hooks = json.loads(saved.read_text())["hooks"]
+    assert hooks["run_max_s"] > 0.045 and hooks["longest_s"] > 0.045, hooks
+
+
 def test_ctrl_c_ends_an_emulation_and_leaves_nothing() -> None:
     code = f"import ranpace; print('begun', flush=True); ranpace.emulate({(LINK + QUIC).replace('2s', '1000s').replace('CONTROL', 'cubic')!r})"
     run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -205,7 +223,10 @@ def test_a_process_plays_one_emulation_at_a_time() -> None:
     flow = LINK + QUIC.replace("CONTROL", "cubic")
     first = threading.Thread(target=lambda: ranpace.emulate(flow, program=["sleep", "1"]))
     first.start()
+    since = time.monotonic()
     while not left_of(os.getpid()):
+        assert first.is_alive(), "the first emulation has ended"
+        assert time.monotonic() - since < 60
         time.sleep(0.01)
     with pytest.raises(ranpace.OptionError, match="already"):
         ranpace.emulate(flow)

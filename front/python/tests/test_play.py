@@ -142,6 +142,7 @@ def test_a_refused_scenario_says_where_and_what_to_do(tmp_path: Path, scenario: 
 @pytest.mark.parametrize(
     ("call", "kind", "expected"),
     [
+        (lambda: ranpace.compare(light="recorded"), ranpace.OptionError, "light: expected trace="),
         (lambda: ranpace.compare(rtt="20"), ranpace.OptionError, "rtt"),
         (lambda: ranpace.compare(cc="cubik"), ranpace.OptionError, "nearest: cubic"),
         (lambda: ranpace.compare(cell="lte", buffer="1KB"), ranpace.OptionError, "cannot be combined"),

@@ -152,9 +152,9 @@ impl Control {
         self.core().acked = Some(Vec::new());
     }
 
-    /// Starts recording which packets are sent, for [`Self::take_sent`].
+    /// Starts recording which packets are sent, for [`Self::take_sent`]; what was recorded before is forgotten.
     pub fn log_sent(&self) {
-        self.core().sent.get_or_insert_default();
+        self.core().sent = Some(Default::default());
     }
 
     /// The number, in the order of sending, of the packet in a datagram of this length: that which was sent first of those that were

@@ -42,6 +42,7 @@ impl Download {
             ));
         }
         let size = size_of(flow, config)?;
+        refuse_settings(scenario, flow, config, algorithm.ack_every())?;
         let place = |host: usize| {
             let place = topology.hosts.iter().position(|known| *known == host);
             place.ok_or_else(|| Failure::ours(format!("host {host} has no namespace")))
@@ -208,7 +209,100 @@ fn size_of(flow: &FlowSpec, config: &Config) -> Result<Bytes, Failure> {
     Ok(size)
 }
 
+/// Refuses settings that the programs do not have.
+fn refuse_settings(
+    scenario: &Scenario,
+    flow: &FlowSpec,
+    config: &Config,
+    ack_every: Option<u32>,
+) -> Result<(), Failure> {
+    let default = Config::default();
+    let settings = [
+        ("initial_window", config.initial_window == default.initial_window),
+        // The control's own wish is not written.
+        ("ack_every", config.ack_every == ack_every),
+        ("ack_delay", config.ack_delay == default.ack_delay),
+        ("ecn", config.ecn == default.ecn),
+        ("pacing", config.pacing == default.pacing),
+        ("certificates", config.certificates == default.certificates),
+    ];
+    if let Some((key, _)) = settings.iter().find(|(_, is_default)| !is_default) {
+        return Err(Failure::asked(format!(
+            "{key} of the flow {:?}: `ranpace serve` and `ranpace fetch` have no such setting; leave it out",
+            flow.name
+        )));
+    }
+    if !scenario.warmup.is_zero() {
+        return Err(Failure::asked(format!(
+            "warmup = \"{}\": `ranpace fetch` measures the whole download; leave it out",
+            scenario.warmup
+        )));
+    }
+    Ok(())
+}
+
 fn tail(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     text.lines().last().unwrap_or("it said nothing").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
+
+    use ranpace_lab::{Job, TraceLibrary};
+
+    use super::*;
+
+    const FILE: &str = r#"
+duration = "9s"
+[[link]]
+from = "server"
+to = "phone"
+rate = "20Mbit/s"
+delay = "20ms"
+duplex = true
+[[flow]]
+name = "file"
+from = "server"
+to = "phone"
+transport = "quic"
+cc = "cubic"
+opener = "receiver"
+workload = { kind = "fixed", size = "1MB" }
+"#;
+
+    #[test]
+    fn settings_that_the_programs_do_not_have_are_refused() {
+        let refused = |text: &str| {
+            let job = Job::new("", text.to_owned(), "t", &mut TraceLibrary::new(Vec::new())).unwrap();
+            let scenario = job.scenario;
+            let Transport::Quic { algorithm, config } = &scenario.flows[0].transport else {
+                panic!("{text}")
+            };
+            refuse_settings(&scenario, &scenario.flows[0], config, algorithm.ack_every())
+                .err()
+                .map(|failure| format!("{failure:?}"))
+        };
+        assert_eq!(refused(FILE), None);
+        assert_eq!(
+            refused(&FILE.replace("cubic", "vivace")),
+            None,
+            "the control wants other acknowledgements"
+        );
+        for line in [
+            "initial_window = 20",
+            "ack_every = 7",
+            "ack_delay = \"9ms\"",
+            "ecn = true",
+            "pacing = false",
+            "certificates = \"3KB\"",
+        ] {
+            let key = line.split(' ').next().unwrap();
+            let why = refused(&FILE.replace("opener", &format!("{line}\nopener"))).unwrap();
+            assert!(why.contains(key), "{line}: {why}");
+        }
+        let why = refused(&format!("warmup = \"1s\"\n{FILE}")).unwrap();
+        assert!(why.contains("warmup"), "{why}");
+    }
 }

@@ -1,13 +1,17 @@
 //! `ranpace serve` hears `ranpace pep`: Multi-Domain control over QUIC, between processes.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
+use noq::TransportConfig;
 use ranpace_emulator::within;
 
 use crate::emulation::{output_of, rights, until};
 use crate::pep_path::{Path3, SERVER};
+use crate::rig::{Client, endpoint, runtime};
 
 /// A counter of the server.
 fn metric(rig: &Path3, name: &str) -> u64 {
@@ -40,7 +44,7 @@ fn connections_of_ranpace_serve_hear_what_a_pep_has_seen_and_go_on_without_it() 
             "--bytes",
             "1GB",
             "--cc",
-            "mdcc",
+            "/mdcc=mdcc",
             "--pep",
             "agent.toml",
             "--metrics",
@@ -56,7 +60,7 @@ fn connections_of_ranpace_serve_hear_what_a_pep_has_seen_and_go_on_without_it() 
     let fetch = |rig: &Path3| {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", rig.names[2])).arg(env!("CARGO_BIN_EXE_ranpace"));
-        command.args(["fetch", &format!("https://{listen}/bytes/6000000"), "--insecure", "--json"]);
+        command.args(["fetch", &format!("https://{listen}/mdcc/bytes/6000000"), "--insecure", "--json"]);
         let (code, out, error) = output_of(&mut command);
         assert_eq!(code, Some(0), "{out}{error}");
     };
@@ -68,9 +72,47 @@ fn connections_of_ranpace_serve_hear_what_a_pep_has_seen_and_go_on_without_it() 
     assert!(both >= 10, "{both} of {} samples with both windows: {samples}", samples.lines().count());
     assert_eq!(rig.metric("refused_messages_total") + rig.metric("malformed_packets_total"), 0);
 
+    two_connections_of_a_socket(&rig, listen.parse().unwrap());
+
     rig.children[pep].kill().unwrap();
     rig.children[pep].wait().unwrap();
+    // Its last reports are still read.
+    sleep(Duration::from_millis(200));
+    let reports = metric(&rig, "serve_pep_reports_total");
     fetch(&rig);
     assert_eq!(metric(&rig, "serve_pep_reports_total"), reports, "nobody reports any more");
     assert_eq!(rig.children[server].try_wait().unwrap(), None, "{}", rig.log(server));
+}
+
+/// A datagram does not show which of them it belongs to: while there are two, PEPs report on neither.
+fn two_connections_of_a_socket(rig: &Path3, server: SocketAddr) {
+    let reports = || metric(rig, "serve_pep_reports_total");
+    let (runtime, endpoint) = within(&rig.names[2], || {
+        let runtime = runtime();
+        let inside = runtime.enter();
+        let endpoint = endpoint(TransportConfig::default());
+        endpoint.rebind(UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+        drop(inside);
+        (runtime, endpoint)
+    })
+    .unwrap();
+    runtime.block_on(async {
+        let connect =
+            || async { Client::new(endpoint.connect(server, "localhost").unwrap().await.unwrap()).await };
+        let (one, other) = (connect().await, connect().await);
+        let before = reports();
+        for _ in 0..3 {
+            let (first, second) =
+                tokio::join!(one.get("/mdcc/bytes/1000000", &[]), other.get("/mdcc/bytes/1000000", &[]));
+            assert_eq!((first.unwrap().content.len(), second.unwrap().content.len()), (1_000_000, 1_000_000));
+            tokio::time::sleep(Duration::from_millis(150)).await; // the server has looked at their controls
+        }
+        assert_eq!(reports(), before, "reports of two connections at one address");
+        other.connection.close(0_u32.into(), b"");
+        drop(other);
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        one.get("/mdcc/bytes/3000000", &[]).await.unwrap();
+        let now = reports();
+        assert!(now > before + 5, "{} reports of the connection that is left", now - before);
+    });
 }

@@ -3,6 +3,7 @@
 use super::experiment::Experiment;
 use super::measure::Measure;
 use super::picture_spec::PictureSpec;
+use super::real;
 
 impl Experiment {
     /// Returns the first contradiction in it, if there is one.
@@ -23,6 +24,12 @@ impl Experiment {
         schemes.extend(&measured);
         if let Some(label) = schemes.into_iter().find(|label| !known(label)) {
             return Some(format!("there is no scheme {label:?}"));
+        }
+        if self.real.is_some() && self.patches.contains_key(real::PATCH) {
+            return Some(format!(
+                "a patch has the name {:?}, which is that of the patch of [real]; give it another one",
+                real::PATCH
+            ));
         }
         let mut labels: Vec<&str> = self.schemes.iter().map(|scheme| scheme.label.as_str()).collect();
         labels.sort_unstable();
@@ -119,6 +126,12 @@ mod tests {
             ("unknown scheme", "of = \"x\"", "of = \"y\"", "no scheme \"y\""),
             ("nothing to compare with", "at_most = 1.0", "", "neither at_least nor at_most"),
             ("nothing measured", "measure =", "#", "has no measure"),
+            (
+                "a patch with the name of that of [real]",
+                "[[scheme]]",
+                "[patch.real]\nseed = 2\n[real]\nsays = \"s\"\nschemes = [\"x\"]\n[[scheme]]",
+                "give it another one",
+            ),
             (
                 "a choice without a figure",
                 "[[scheme]]",

@@ -100,6 +100,10 @@ pub struct Experiment {
     /// Other admissible readings of the source, by which the criteria are evaluated too.
     #[serde(default, rename = "reading", deserialize_with = "sections")]
     pub readings: Vec<Reading>,
+    /// The names of readings that are not evaluated for a criterion on Linux, because some of their runs are not played there; by the
+    /// criterion's name.
+    #[serde(skip)]
+    pub not_played: BTreeMap<String, Vec<String>>,
     /// Whether series over time are kept. Thousands of drops whose figures are totals do not need them.
     #[serde(default = "yes")]
     pub series: bool,

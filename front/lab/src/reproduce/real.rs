@@ -19,7 +19,7 @@ use crate::{Job, Origin, Progress, Store, VERSION};
 /// What is added to the name of an experiment.
 pub const LINUX: &str = "-linux";
 /// Name of the patch of `[real]` among those of an experiment.
-const PATCH: &str = "real";
+pub const PATCH: &str = "real";
 /// What an emulation takes beside its duration: namespaces and daemons. Ours, measured.
 const OVERHEAD: Span = Span::from_millis(1_500);
 
@@ -41,16 +41,19 @@ impl Experiment {
             true => criterion.measure.as_ref().is_some_and(|measure| measure.schemes().iter().all(is_played)),
             false => real.criteria.contains(&criterion.id),
         });
-        let criteria = &experiment.criteria;
+        let (criteria, not_played) = (&experiment.criteria, &mut experiment.not_played);
         experiment.readings.retain_mut(|reading| {
             // A criterion keeps the reading if all runs that replace its own are played.
             let is_complete = |criterion: &&Criterion| {
                 let schemes = criterion.measure.iter().flat_map(Measure::schemes);
-                reading.is_about(criterion)
-                    && schemes.filter_map(|scheme| reading.instead.get(&scheme)).all(&is_played)
+                schemes.filter_map(|scheme| reading.instead.get(&scheme)).all(&is_played)
             };
-            let kept = criteria.iter().filter(is_complete).map(|criterion| criterion.id.clone()).collect();
-            reading.criteria = kept;
+            let about = criteria.iter().filter(|criterion| reading.is_about(criterion));
+            let (kept, dropped): (Vec<_>, Vec<_>) = about.partition(is_complete);
+            for criterion in dropped {
+                not_played.entry(criterion.id.clone()).or_default().push(reading.name.clone());
+            }
+            reading.criteria = kept.into_iter().map(|criterion| criterion.id.clone()).collect();
             reading.instead.retain(|_, other| is_played(other));
             // One that is left without criteria would be about all.
             let replaces = !reading.instead.is_empty() || !reading.figures.is_empty();
@@ -233,5 +236,6 @@ mod tests {
         assert_eq!(plain.instead.len(), 1, "{plain:?}");
         assert!(plain.criteria.iter().any(|id| id == "delay"), "{plain:?}");
         assert!(linux.readings.iter().all(|reading| reading.name != "text"), "its runs are not played");
+        assert!(linux.not_played.values().flatten().any(|name| name == "text"), "{:?}", linux.not_played);
     }
 }

@@ -165,6 +165,9 @@ fn by_readings(
         *if holds { &mut met } else { &mut failed } += 1;
         text.push_str(&format!("; {}: {figure}", reading.name));
     }
+    for name in experiment.not_played.get(&criterion.id).into_iter().flatten() {
+        text.push_str(&format!("; {name}: not played on Linux"));
+    }
     let verdict = match (met, failed) {
         (_, 0) => Verdict::Reproduced,
         (0, _) if criterion.finding => Verdict::Finding,

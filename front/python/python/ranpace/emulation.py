@@ -161,8 +161,9 @@ def emulate(
     finally:
         sys.setswitchinterval(before)
     emulation = Emulation(inner, command)
-    if not emulation.valid:
-        warnings.warn(f"invalid, the machine could not keep up: {emulation.invalid_because}", RuntimeWarning, stacklevel=2)
     if out is not None:
         emulation.save(out)
+    # Last: a program may have made an error of it.
+    if not emulation.valid:
+        warnings.warn(f"invalid: {emulation.invalid_because}", RuntimeWarning, stacklevel=2)
     return emulation

@@ -88,6 +88,8 @@ def compare(
     cell: str | None = None,
     trace: Folder | None = None,
     trace_up: Folder | None = None,
+    light: Folder | None = None,
+    light_up: Folder | None = None,
     scale: float | None = None,
     rate: str | None = None,
     cc: Algorithms = "cubic,bbr1,vegas,c2tcp:target=50ms",
@@ -109,6 +111,7 @@ def compare(
     ----------
     cell : a cell instead of a link: "lte", "nr", or another of `ranpace list cells`
     trace, trace_up : traces of the link down and up: files, or "builtin:lte" (the default), "builtin:umts", "builtin:nr"
+    light, light_up : what was recorded under light load, as CellReplay records it; `trace` and `trace_up` are then those of heavy load
     scale : capacity factor of the traces
     rate : rate of a fixed link instead, such as "20Mbit/s"
     cc : names separated by commas, or a list of names and classes
@@ -132,6 +135,8 @@ def compare(
         "cell": cell,
         "trace": None if trace is None else os.fspath(trace),
         "trace_up": None if trace_up is None else os.fspath(trace_up),
+        "light": None if light is None else os.fspath(light),
+        "light_up": None if light_up is None else os.fspath(light_up),
         "scale": scale,
         "rate": rate,
         "cc": names,
