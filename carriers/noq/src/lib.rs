@@ -29,6 +29,7 @@ pub mod reports;
 use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use noq::congestion::{Controller, ControllerFactory};
@@ -42,12 +43,17 @@ use ranpace_units::{Bytes, Time};
 
 /// Makes a control for each connection: a factory for [`noq::TransportConfig::congestion_controller_factory`].
 #[derive(Debug)]
-pub struct Controls(ranpace_quic::Controls);
+pub struct Controls {
+    controls: ranpace_quic::Controls,
+    /// Connections so far.
+    count: AtomicU64,
+}
 
 impl Controls {
     /// Makes controls of this kind. Their clock begins now.
     pub fn new(algorithm: Algorithm) -> Self {
-        Self(ranpace_quic::Controls::new(algorithm, Clock::new(Instant::now())))
+        let controls = ranpace_quic::Controls::new(algorithm, Clock::new(Instant::now()));
+        Self { controls, count: AtomicU64::new(0) }
     }
 }
 
@@ -56,7 +62,7 @@ impl Deref for Controls {
     type Target = ranpace_quic::Controls;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.controls
     }
 }
 
@@ -75,7 +81,7 @@ impl FromStr for Controls {
 
 impl ControllerFactory for Controls {
     fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        self.control(current_mtu).controller()
+        self.control(self.count.fetch_add(1, Ordering::Relaxed), current_mtu).controller()
     }
 }
 

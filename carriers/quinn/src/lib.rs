@@ -30,6 +30,7 @@ use std::any::Any;
 use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use quinn::Connection;
@@ -44,12 +45,17 @@ use ranpace_units::{Bytes, Time};
 
 /// Makes a control for each connection: a factory for [`quinn::TransportConfig::congestion_controller_factory`].
 #[derive(Debug)]
-pub struct Controls(ranpace_quic::Controls);
+pub struct Controls {
+    controls: ranpace_quic::Controls,
+    /// Connections so far.
+    count: AtomicU64,
+}
 
 impl Controls {
     /// Makes controls of this kind. Their clock begins now.
     pub fn new(algorithm: Algorithm) -> Self {
-        Self(ranpace_quic::Controls::new(algorithm, Clock::new(Instant::now())))
+        let controls = ranpace_quic::Controls::new(algorithm, Clock::new(Instant::now()));
+        Self { controls, count: AtomicU64::new(0) }
     }
 }
 
@@ -58,7 +64,7 @@ impl Deref for Controls {
     type Target = ranpace_quic::Controls;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.controls
     }
 }
 
@@ -77,7 +83,10 @@ impl FromStr for Controls {
 
 impl ControllerFactory for Controls {
     fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(Adapter { control: self.control(current_mtu), clock: self.clock() })
+        Box::new(Adapter {
+            control: self.control(self.count.fetch_add(1, Ordering::Relaxed), current_mtu),
+            clock: self.clock(),
+        })
     }
 }
 

@@ -17,6 +17,7 @@ pub mod certificate;
 pub mod config;
 pub mod content;
 pub mod control;
+pub mod error;
 pub mod files;
 pub mod http1;
 pub mod http3;
@@ -29,4 +30,5 @@ pub mod server;
 pub mod shared;
 
 pub use config::Config;
-pub use server::{ServeError, Server};
+pub use error::ServeError;
+pub use server::Server;

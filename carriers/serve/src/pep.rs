@@ -26,9 +26,9 @@ use ranpace_tap::quic::{QuicAgents, QuicConnection, QuicReport};
 use ranpace_units::Span;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::error::ServeError;
 use crate::metrics::Metrics;
 use crate::radio::Chooser;
-use crate::server::ServeError;
 
 /// Longest wait for a report, after which it is looked whether to stop. Ours.
 const WAIT: Duration = Duration::from_millis(20);

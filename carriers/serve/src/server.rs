@@ -9,7 +9,6 @@ use h3::error::Code;
 use noq::crypto::rustls::QuicServerConfig;
 use noq::{Endpoint, EndpointConfig, Runtime as _, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use ranpace_noq::{Controls, reports};
-use ranpace_rnisd::client::ClientError;
 use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::TcpListener;
@@ -21,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use crate::answer::Answerer;
 use crate::certificate::{self, Certificate};
 use crate::config::{ByPrefix, Config};
+use crate::error::ServeError;
 use crate::files::Folder;
 use crate::metrics::{self, Metrics};
 use crate::pep::{PepThread, Peps};
@@ -42,53 +42,6 @@ const RECEIVE_WINDOW: u32 = 64 << 10;
 const SOCKET_BUFFER: usize = 8 << 20;
 /// Packets that wait for a handshake. Ours.
 const MOST_INCOMING: usize = 4_096;
-
-/// Why the server did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The folder cannot be served, or what is recorded cannot be written.
-    #[error("{}: {error}", folder.display())]
-    Folder {
-        /// The folder, or the file.
-        folder: std::path::PathBuf,
-        /// The system's reason.
-        #[source]
-        error: io::Error,
-    },
-    /// Nobody can listen at an address.
-    #[error("cannot listen at {address} ({what}): {error}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// For what.
-        what: &'static str,
-        /// The system's reason.
-        #[source]
-        error: io::Error,
-    },
-    /// The kernel does not have a control, or this process may not use it.
-    #[error(
-        "the kernel has no congestion control {name:?} for this process ({error}): /proc/sys/net/ipv4/tcp_available_congestion_control \
-         lists those that there are, tcp_allowed_congestion_control those that need no root"
-    )]
-    Control {
-        /// The control.
-        name: String,
-        /// The system's reason.
-        #[source]
-        error: io::Error,
-    },
-    /// A certificate, or a folder.
-    #[error("{0}")]
-    Setup(String),
-    /// The feed.
-    #[error("the feed: {0}")]
-    Feed(#[from] ClientError),
-    /// A thread, the runtime, or a socket.
-    #[error("the system gives no thread or no socket: {0}")]
-    Thread(#[source] io::Error),
-}
 
 /// A running server. It stops when this is dropped.
 #[derive(Debug)]

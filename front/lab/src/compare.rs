@@ -3,6 +3,7 @@
 mod all;
 mod cell;
 mod plan;
+mod seeds;
 
 use ranpace_cc::Algorithm;
 use ranpace_link::Limit;
@@ -14,6 +15,7 @@ pub use all::{CandidateFilterError, Survey, SurveyError, SurveyPlan, SurveySpec}
 pub use cell::{CellCompareSpec, UnknownCell};
 pub use plan::{CompareOptions, ComparePlan, SetByTheCell};
 
+use self::seeds::link_of_seed;
 use crate::plot::PlotError;
 use crate::{CompareRow, Comparison, Job, Report, TraceLibrary, TraceLoadError, notes};
 
@@ -105,34 +107,6 @@ impl CompareSpec {
     pub fn collect(&self, results: Vec<Option<RunResult>>) -> Compared {
         Compared::of(&self.algorithms, self.seeds, results)
     }
-}
-
-/// The link for a seed. The first seed uses it unchanged, the others another trace of the same model, or the recording from another
-/// starting point.
-fn link_of_seed(
-    access: &Access,
-    seed: u32,
-    seeds: u32,
-    traces: &mut TraceLibrary,
-) -> Result<Access, TraceLoadError> {
-    let mut access = access.clone();
-    if let Access::Trace { down, up, .. } = &mut access {
-        let (share, seeds) = (u64::from(seed - 1), u64::from(seeds));
-        for name in [Some(down), up.as_mut()].into_iter().flatten() {
-            let trace = traces.get(name)?;
-            if seed == 1 || name.contains('@') {
-                continue;
-            }
-            if name.starts_with("builtin:") {
-                *name = format!("{name}@{seed}");
-            } else {
-                // Whole milliseconds, as in the recording.
-                let from = Span::from_millis(trace.duration().as_millis() * share / seeds);
-                *name = format!("{name}@{from}");
-            }
-        }
-    }
-    Ok(access)
 }
 
 impl Compared {

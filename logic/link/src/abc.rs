@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::fifo::Fifo;
-use crate::{DropCause, Limit, Observer, Packet, Queued};
+use crate::{AbcForm, DropCause, Limit, Observer, Packet, Queued};
 
 /// Share of the capacity that is aimed at.
 const ETA: f64 = 0.98;
@@ -29,16 +29,6 @@ const TOKENS: f64 = 5.0;
 const UNUSED: f64 = 0.49;
 /// Bytes of an opportunity.
 const OPPORTUNITY: f64 = 1_500.0;
-
-/// How the router knows that more could be sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AbcForm {
-    /// By the link's capacity.
-    #[default]
-    Capacity,
-    /// By unused opportunities, as in the authors' code.
-    Authors,
-}
 
 /// A queue that brakes and accelerates.
 pub struct Abc<P> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ranpace_units::{Bytes, Rate, Span};
 
-use crate::{AbcForm, LightService, Trace};
+use crate::{LightService, Trace};
 
 /// A one-way link.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +67,16 @@ impl TraceService {
     pub fn new(trace: Arc<Trace>) -> Self {
         Self { trace, repeat: true, scale: 1.0, opportunity: Bytes::new(1504), overhead: Bytes::new(4) }
     }
+}
+
+/// How the router knows that more could be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AbcForm {
+    /// By the link's capacity.
+    #[default]
+    Capacity,
+    /// By unused opportunities, as in the authors' code.
+    Authors,
 }
 
 /// A queue's kind and settings.

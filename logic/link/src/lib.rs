@@ -64,9 +64,11 @@ mod stats;
 mod testing;
 mod trace;
 
-pub use abc::{Abc, AbcForm};
+pub use abc::Abc;
 pub use codel::CoDel;
-pub use config::{Jitter, Limit, LimitError, LinkConfig, Loss, QueueConfig, Reorder, Service, TraceService};
+pub use config::{
+    AbcForm, Jitter, Limit, LimitError, LinkConfig, Loss, QueueConfig, Reorder, Service, TraceService,
+};
 pub use drop_tail::DropTail;
 pub use dual_pi2::DualPi2;
 pub use fifo::Queued;

@@ -1,6 +1,5 @@
 //! What the factories of both QUIC libraries have in common: a control for each connection, by one clock.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use ranpace_cc::Algorithm;
@@ -14,16 +13,12 @@ use crate::clock::Clock;
 pub struct Controls {
     algorithm: Algorithm,
     clock: Clock,
-    /// Seed of the next control's random choices.
-    seed: AtomicU64,
 }
 
 impl Controls {
     /// Makes controls of this kind, whose time counts by this clock.
-    ///
-    /// Random choices (which few controls make) are the same in every process that makes its connections in the same order.
     pub fn new(algorithm: Algorithm, clock: Clock) -> Self {
-        Self { algorithm, clock, seed: AtomicU64::new(0) }
+        Self { algorithm, clock }
     }
 
     /// What they are, with decorators and options.
@@ -42,9 +37,12 @@ impl Controls {
         self.clock
     }
 
-    /// The control of another connection, whose full packets have this size at its beginning.
-    pub fn control(&self, packet: u16) -> Control {
-        let control = self.algorithm.build(self.seed.fetch_add(1, Ordering::Relaxed));
+    /// The control of a connection, whose full packets have this size at its beginning.
+    ///
+    /// Random choices (which few controls make) follow from the connection's number, so that they are the same in every process that makes its
+    /// connections in the same order.
+    pub fn control(&self, number: u64, packet: u16) -> Control {
+        let control = self.algorithm.build(number);
         Control::driven_by_noq(control, Bytes::new(packet.into()), self.clock)
     }
 }

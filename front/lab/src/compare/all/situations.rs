@@ -8,7 +8,7 @@ use ranpace_scenario::presets::{Access, DumbbellSpec, dumbbell};
 use ranpace_units::{Bytes, Rate, Span};
 
 use super::candidates::{Candidate, Place};
-use crate::compare::link_of_seed;
+use crate::compare::seeds::link_of_seed;
 use crate::{TraceLibrary, TraceLoadError};
 
 /// The kinds of situations, which are summarised together.

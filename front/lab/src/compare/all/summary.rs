@@ -99,7 +99,7 @@ mod tests {
         assert!(survey.relative(Kind::Link).is_empty(), "no figures, no row");
         // A seed that is missing for one is left out for it, and shifts no other.
         let mut survey = survey;
-        for (_, values) in &mut survey.values {
+        for values in survey.values.values_mut() {
             *values = vec![values[0], values[0] * 3.0];
         }
         survey.values.get_mut(&(1, links[0], Measure::Goodput)).unwrap()[0] = f64::NAN;
