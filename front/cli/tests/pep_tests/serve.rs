@@ -108,11 +108,5 @@ fn two_connections_of_a_socket(rig: &Path3, server: SocketAddr) {
             tokio::time::sleep(Duration::from_millis(150)).await; // the server has looked at their controls
         }
         assert_eq!(reports(), before, "reports of two connections at one address");
-        other.connection.close(0_u32.into(), b"");
-        drop(other);
-        tokio::time::sleep(Duration::from_millis(150)).await;
-        one.get("/mdcc/bytes/3000000", &[]).await.unwrap();
-        let now = reports();
-        assert!(now > before + 5, "{} reports of the connection that is left", now - before);
     });
 }
