@@ -266,6 +266,7 @@ fn nobody_reads_half_of_a_record() {
     let words = words(size);
     let mut writer = Writer::new(&words, size).unwrap();
     writer.on_report(&report(&cell, 1, &[row(0, 1, 1), row(1, 1, 1)]));
+    let has_read = AtomicBool::new(false);
     let is_over = AtomicBool::new(false);
     let reads: u64 = std::thread::scope(|scope| {
         let read = || {
@@ -300,6 +301,7 @@ fn nobody_reads_half_of_a_record() {
                     );
                 }
                 reads += 1;
+                has_read.store(true, Release);
             }
             reads
         };
@@ -307,6 +309,10 @@ fn nobody_reads_half_of_a_record() {
         for stamp in 2..60_000 {
             let prbs = 1 + (stamp % 12) as u16;
             writer.on_report(&report(&cell, stamp, &[row(0, prbs, stamp), row(1, prbs, stamp)]));
+        }
+        // On a busy machine no reader may have had its turn yet.
+        while !has_read.load(Acquire) && !readers.iter().all(|reader| reader.is_finished()) {
+            std::thread::yield_now();
         }
         is_over.store(true, Release);
         readers.into_iter().map(|reader| reader.join().unwrap()).sum()
