@@ -34,7 +34,7 @@ use crate::{common, interrupt, output};
     An algorithm is NAME(+DECORATOR)*(:key=value)*; `ranpace list cc` shows all of them, `ranpace list cells` the cells.")]
 pub struct Compare {
     /// Compare every control and mechanism in every situation instead: links, cells, beside CUBIC, short transfers, a call; `--cc`
-    /// then chooses some of them, by their names in the table. With 20 seeds it takes a quarter of an hour on two cores
+    /// then chooses some of them, by their names in the table. With 20 seeds it takes some twenty minutes on two cores
     #[arg(long, conflicts_with_all = ["trace", "trace_up", "light", "light_up", "rate", "cell", "scale", "rtt", "buffer", "queue", "loss", "time", "warmup", "flows"])]
     all: bool,
     /// With --all, write the tables into this page, between its lines `<!-- compare --all -->` and `<!-- end -->`, and the plots
