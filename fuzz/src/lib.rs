@@ -461,7 +461,7 @@ pub fn report(data: &[u8]) {
         assert!(!rate.is_zero());
         assert_eq!(Format::ThesisV2.decode(&Format::ThesisV2.encode(rate)), Some(rate));
     }
-    const CONTROLS: [&str; 9] = [
+    const CONTROLS: [&str; 11] = [
         "dcic",
         "dcic:guard=off",
         "cqic-s",
@@ -471,6 +471,8 @@ pub fn report(data: &[u8]) {
         "cdbev2",
         "quic-cqic",
         "cdbev2:report=exp",
+        "pbe",
+        "pbe:guard=off",
     ];
     let name = CONTROLS[usize::from(first) % CONTROLS.len()];
     let algorithm: Algorithm = name.parse().expect("it is one of ours");
@@ -896,7 +898,8 @@ pub fn receiver_report(data: &[u8]) {
         }
         assert!(newest.is_none_or(|newest| report.number > newest));
         newest = Some(report.number);
-        for format in [Format::V1, Format::ThesisV2, Format::Experiment, Format::Bare] {
+        for format in [Format::V1, Format::ThesisV2, Format::Experiment, Format::Bare, Format::PacketInterval]
+        {
             assert!(format.decode(&report.report).is_none_or(|rate| !rate.is_zero()));
         }
     }
