@@ -10,7 +10,7 @@
 //! | `exp` | 254 | 8 | experiment's number (RFC 6994) as u16, then u32, kbit/s |
 //! | `bare` | none | none | u32, bit/s: four bytes behind the header, as the thesis counted them |
 //!
-//! PBE-CC's has five bytes: the microseconds between packets of 1500 bytes, and the receiver's state (see its `report.rs`).
+//! PBE-CC's has five bytes: the microseconds between packets of 1500 bytes, and the receiver's state ([`pbe_report`](crate::client_driven::pbe_report)).
 //!
 //! All are big endian and saturate. Kind 32 is reserved at IANA and was used without assignment: never send it on a real
 //! network. `bare` cannot be parsed by a TCP stack and exists only for the thesis's overhead figures.
@@ -19,7 +19,7 @@ use core::str::FromStr;
 
 use ranpace_units::Rate;
 
-use crate::client_driven::pbe;
+use crate::client_driven::pbe_report::Report;
 use crate::interface::ReceiverReport;
 
 /// Kind of the thesis's option.
@@ -78,7 +78,7 @@ impl Format {
                 let [c, d, e, f] = u32::try_from(kbit).unwrap_or(u32::MAX).to_be_bytes();
                 ReceiverReport::new(&[a, b, c, d, e, f])
             }
-            Self::PacketInterval => return pbe::report::Report { rate, internet: false }.encode(),
+            Self::PacketInterval => return Report { rate, internet: false }.encode(),
         }
         .expect("six bytes fit a report")
     }
@@ -99,15 +99,14 @@ impl Format {
                 }
                 1000 * u64::from(u32::from_be_bytes([c, d, e, f]))
             }
-            Self::PacketInterval => pbe::report::Report::decode(report)?.rate.bits_per_s(),
+            Self::PacketInterval => Report::decode(report)?.rate.bits_per_s(),
         };
         (bits > 0).then(|| Rate::from_bits_per_s(bits))
     }
 
     /// Whether a report claims that its rate can be delivered. PBE-CC's receiver reports a bound where the bottleneck is elsewhere.
     pub(crate) fn is_claim(self, report: &ReceiverReport) -> bool {
-        self != Self::PacketInterval
-            || pbe::report::Report::decode(report).is_none_or(|report| !report.internet)
+        self != Self::PacketInterval || Report::decode(report).is_none_or(|report| !report.internet)
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod cqic_s;
 pub(crate) mod dcic;
 pub(crate) mod guard;
 pub(crate) mod pbe;
+pub(crate) mod pbe_report;
 pub(crate) mod pipe;
 pub(crate) mod quic_cqic;
 pub(crate) mod reporter;

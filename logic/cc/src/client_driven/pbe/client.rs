@@ -26,7 +26,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use ranpace_units::{Rate, Span, Time};
 
 use super::cell::{Capacity, CellWindow};
-use super::report::{PACKET, Report};
+use crate::client_driven::pbe_report::{PACKET, Report};
 use crate::filter::MaxFilter;
 use crate::interface::{ControlChannel, Received, ReceiverHalf, ReceiverReport};
 

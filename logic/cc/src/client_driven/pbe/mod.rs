@@ -4,13 +4,12 @@
 //! the abstract was at hand; Diarra 2022, section 2.3; the capacity and its constant follow a public re-implementation of the client. The
 //! rules are known, three details are not: the form of the goodput, when the receiver returns from Internet, and the window's cap.
 //!
-//! The capacity: [`cell`]. The receiver's states: [`client`]. The report: [`report`]. The sender: [`server`]. Ranpace's users have one serving
+//! The capacity: [`cell`]. The receiver's states: [`client`]. The report: [`crate::client_driven::pbe_report`]. The sender: [`server`]. Ranpace's users have one serving
 //! cell, so the sums over cells have one term, and no cell is ever added to others. The control channel comes from
 //! [`crate::interface::ReceiverHalf::on_cell`]; without it the receiver reports nothing, and the [`guard`] makes the flow CUBIC.
 
 pub mod cell;
 pub mod client;
-pub(crate) mod report;
 pub mod server;
 
 use client::{BlockErrors, OVERHEAD, PbeClient};

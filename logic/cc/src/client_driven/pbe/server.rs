@@ -19,7 +19,7 @@
 
 use ranpace_units::{Rate, Span, Time};
 
-use super::report::Report;
+use crate::client_driven::pbe_report::Report;
 use crate::filter::{MaxFilter, Rounds};
 use crate::interface::{
     Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, ReceiverReport, Signal, Window,

@@ -7,8 +7,8 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 
 use super::cell::CellWindow;
 use super::client::{agreeing_packets, goodput};
-use super::report::Report;
 use super::*;
+use crate::client_driven::pbe_report::Report;
 use crate::interface::{
     Ack, Congestion, CongestionControl, ControlChannel, LossResponse, Pacing, RateSample, Received,
     ReceiverReport, Signal, Window,
