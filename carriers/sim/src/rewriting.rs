@@ -89,11 +89,10 @@ impl Rewriters {
             from_user: own.direction == Direction::Back,
         };
         let mut fields = headers.fields(&own.segment);
-        let window = fields.window;
         self.all[rewriter].on_segment(now, passage, &mut fields);
-        if fields.window != window {
-            own.segment.window = u32::from(fields.window) << headers.scale;
-        }
+        // A window that does not fit into its field, which a SYN's may not, is cut as on the wire.
+        let scale = if fields.syn { 0 } else { headers.scale };
+        own.segment.window = own.segment.window.min(u32::from(fields.window) << scale);
         if let Some(guidance) = fields.guidance {
             own.segment.report = ReceiverReport::new(&guidance.content());
             network.lengthen(packet, PADDED as u32);

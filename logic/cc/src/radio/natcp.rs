@@ -11,7 +11,7 @@
 //! * NACubic (`keep=cubic`): CUBIC with at most that window, and the same pace.
 //!
 //! With `feed=guidance` the rate `G` comes in a TCP option of acknowledgements, which a provider in the radio network adds
-//! ([`ranpace_rnis::guidance`]; draft-flinck-mobile-throughput-guidance-04, which names the uses: initial window, bound, reduction). Ours:
+//! ([`ranpace_rnis::guidance`]; draft-flinck-mobile-throughput-guidance-04; ETSI's white paper of 2014 names initial window, bound and reduction as uses). Ours:
 //!
 //! * `cwnd` is at most `max(10 MSS, gain G D)` with `keep=cubic`, and equal to it without; pace = `G`. The provider has divided by `N`.
 //! * With `keep=cubic`, the first guidance in slow start ends it: `cwnd = max(cwnd, min(bound, G RTT))`.
@@ -436,7 +436,7 @@ mod tests {
         rig.ack();
         assert_eq!((rig.control.driven, rig.w.pacing), (false, Pacing::Unlimited));
         let rate = rig.reports(1);
-        let expected = window(rate, MS * 20, 1).as_f64() / MSS as f64;
+        let expected = window(2.0, rate, MS * 20, 1).as_f64() / MSS as f64;
         assert!((rig.w.cwnd - expected).abs() < 0.01, "{} for {expected}", rig.w.cwnd);
         assert_eq!(rig.w.pacing, Pacing::Rate(rate));
         assert_eq!(rig.control.on_congestion(&rig.cx, &mut rig.w, &loss()), LossResponse::Own);
