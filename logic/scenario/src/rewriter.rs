@@ -41,6 +41,13 @@ const POLICY: Key<Words<Policy>, Is<Policy>> = Key {
     default: Is(Policy::BdpBuffer),
     about: "how the window follows from rate, RTT and queue",
 };
+const ALLOWANCE: Key<Duration, Is<Span>> = Key {
+    name: "allowance",
+    kind: Within(Span::ZERO..=Span::from_millis(100)),
+    // From the specification, section 1.
+    default: Is(Span::from_millis(2)),
+    about: "`\"bdp_buffer\"`: added to the smallest RTT",
+};
 const FLOWS: Key<Words<bool>, Is<bool>> = Key {
     name: "flows",
     kind: Words(&[("one", false), ("count", true)]),
@@ -49,7 +56,7 @@ const FLOWS: Key<Words<bool>, Is<bool>> = Key {
 };
 
 /// The keys of `kind = "milliproxy"`.
-pub(crate) const MILLIPROXY_KEYS: Group = &[&POLICY, &FLOWS];
+pub(crate) const MILLIPROXY_KEYS: Group = &[&POLICY, &ALLOWANCE, &FLOWS];
 
 const PERIOD: Key<Duration, Is<Span>> = Key {
     name: "period",
@@ -114,8 +121,9 @@ fn read_entry(
     let kind = section.get(&KIND).map(|kind| match kind {
         KindWord::Milliproxy => {
             refuse(&mut section, GUIDANCE_KEYS, "guidance");
-            let (policy, counts_flows) = (section.get(&POLICY), section.get(&FLOWS));
-            Kind::Milliproxy(MilliproxySettings { reports, policy, counts_flows })
+            let (policy, allowance) = (section.get(&POLICY), section.get(&ALLOWANCE));
+            let counts_flows = section.get(&FLOWS);
+            Kind::Milliproxy(MilliproxySettings { reports, policy, allowance, counts_flows })
         }
         KindWord::Guidance => {
             refuse(&mut section, MILLIPROXY_KEYS, "milliproxy");
@@ -168,12 +176,22 @@ mod tests {
     fn downloads_of_users_over_tcp_are_rewritten_and_nothing_else() {
         let reports = Span::from_millis(4);
         let guidance = GuidanceSettings { reports, period: Span::from_millis(50), efficiency: 0.9 };
-        let literal = MilliproxySettings { reports, policy: Policy::Literal, counts_flows: true };
-        let plain = MilliproxySettings { policy: Policy::BdpBuffer, counts_flows: false, ..literal };
+        let literal = MilliproxySettings {
+            reports,
+            policy: Policy::Literal,
+            allowance: Span::from_millis(16),
+            counts_flows: true,
+        };
+        let plain = MilliproxySettings {
+            policy: Policy::BdpBuffer,
+            allowance: Span::from_millis(2),
+            counts_flows: false,
+            ..literal
+        };
         for (text, kind) in [
             ("host = \"edge\"\nkind = \"milliproxy\"", Kind::Milliproxy(plain)),
             (
-                "host = \"edge\"\nkind = \"milliproxy\"\npolicy = \"literal\"\nflows = \"count\"",
+                "host = \"edge\"\nkind = \"milliproxy\"\npolicy = \"literal\"\nallowance = \"16ms\"\nflows = \"count\"",
                 Kind::Milliproxy(literal),
             ),
             (

@@ -5,7 +5,7 @@
 //!
 //! * `bdp`: `FW = R D`;
 //! * `literal`: `FW = max(0, R D - B)`, which counts the queue twice;
-//! * `bdp_buffer`: `FW = R (D + 2 ms) - max(0, B - R 5 ms)`. Ours, and the default;
+//! * `bdp_buffer`: `FW = R (D + allowance) - max(0, B - R 5 ms)`. Ours, and the default, with an allowance of 2 ms;
 //! * `window = min(the user's, max(FW / n, 2 MSS))`, rounded down to the unit of the window's scale.
 //!
 //! As published, `n` is 1 however many flows a user has. Ours:
@@ -29,8 +29,7 @@ use super::connections::Connections;
 use super::user_radio::{Known, Radios};
 use super::{Passage, Rewriter, TcpFields};
 
-/// Allowance on the smallest RTT of `bdp_buffer`, and the queue that it leaves alone, as time at the radio rate. Ours.
-const ALLOWANCE: Span = Span::from_millis(2);
+/// The queue that `bdp_buffer` leaves alone, as time at the radio rate. Ours.
 const QUEUE: Span = Span::from_millis(5);
 /// Smallest window in segments.
 const FLOOR: f64 = 2.0;
@@ -57,13 +56,13 @@ pub enum Policy {
 
 impl Policy {
     /// The window of all flows in bytes; it may be negative. Rate in bytes per second, queue in bytes.
-    fn window(self, rate: f64, queue: f64, rtt: Span) -> f64 {
+    fn window(self, rate: f64, queue: f64, rtt: Span, allowance: Span) -> f64 {
         match self {
             Self::Bdp => rate * rtt.as_secs_f64(),
             Self::Literal => (rate * rtt.as_secs_f64() - queue).max(0.0),
             Self::BdpBuffer => {
                 let excess = (queue - rate * QUEUE.as_secs_f64()).max(0.0);
-                rate * (rtt + ALLOWANCE).as_secs_f64() - excess
+                rate * (rtt + allowance).as_secs_f64() - excess
             }
         }
     }
@@ -76,6 +75,8 @@ pub struct Settings {
     pub reports: Span,
     /// The policy.
     pub policy: Policy,
+    /// Added to the smallest RTT by [`Policy::BdpBuffer`].
+    pub allowance: Span,
     /// Whether the window is divided by the user's flows.
     pub counts_flows: bool,
 }
@@ -276,7 +277,7 @@ impl Milliproxy {
 
     /// The window of a connection in bytes, which may be negative.
     fn window(settings: &Settings, known: &Known, rtt: Span, flows: usize, mss: u16) -> f64 {
-        let whole = settings.policy.window(known.rate, known.queue.as_f64(), rtt);
+        let whole = settings.policy.window(known.rate, known.queue.as_f64(), rtt, settings.allowance);
         (whole / flows.max(1) as f64).max(FLOOR * f64::from(mss))
     }
 }
@@ -342,7 +343,7 @@ mod tests {
     const SCALE: u8 = 7;
 
     fn settings(policy: Policy) -> Settings {
-        Settings { reports: MS, policy, counts_flows: false }
+        Settings { reports: MS, policy, allowance: MS * 2, counts_flows: false }
     }
 
     fn known(mbit_s: u64, queue: u64) -> Known {

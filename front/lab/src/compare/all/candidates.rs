@@ -139,7 +139,7 @@ pub const CANDIDATES: &[Candidate] = &[
     control("cubic+meld-de").with_radio(REPORTS, Place::CellDown),
     control("natcp").with_radio(REPORTS, Place::CellDown),
     control("natcp:keep=cubic").with_radio(REPORTS, Place::CellDown),
-    control("natcp:keep=cubic,feed=guidance").with_network("guidance", Place::CellDown, GUIDANCE),
+    control("natcp:keep=cubic:feed=guidance").with_network("guidance", Place::CellDown, GUIDANCE),
     Candidate {
         name: "milliproxy",
         needs: Needs { sender: false, receiver: false, network: "header rewriter", radio: REPORTS },
