@@ -94,7 +94,7 @@ mod tests {
             assert_eq!(known.map(|known| known.rate), expected, "{case} at {age} ms");
         }
         let at = Time::from_secs(7);
-        (0..10).for_each(|ms| radios.on_report(at, 0, &whole_cell(at + Span::from_millis(ms))));
+        // A lost feed is back after ten reports.
         (0..10).for_each(|ms| {
             let at = at + Span::from_millis(ms);
             radios.on_report(at, 0, &whole_cell(at));
