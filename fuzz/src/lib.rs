@@ -499,7 +499,7 @@ pub fn report(data: &[u8]) {
         let written = guidance.content();
         assert!(written[..2] == rest[..2] && written[3..] == rest[3..], "all but the flags");
     }
-    const CONTROLS: [&str; 9] = [
+    const CONTROLS: [&str; 11] = [
         "dcic",
         "dcic:guard=off",
         "cqic-s",
@@ -509,6 +509,8 @@ pub fn report(data: &[u8]) {
         "cdbev2",
         "quic-cqic",
         "cdbev2:report=exp",
+        "pbe",
+        "pbe:guard=off",
     ];
     let name = CONTROLS[usize::from(first) % CONTROLS.len()];
     let algorithm: Algorithm = name.parse().expect("it is one of ours");
@@ -934,7 +936,8 @@ pub fn receiver_report(data: &[u8]) {
         }
         assert!(newest.is_none_or(|newest| report.number > newest));
         newest = Some(report.number);
-        for format in [Format::V1, Format::ThesisV2, Format::Experiment, Format::Bare] {
+        for format in [Format::V1, Format::ThesisV2, Format::Experiment, Format::Bare, Format::PacketInterval]
+        {
             assert!(format.decode(&report.report).is_none_or(|rate| !rate.is_zero()));
         }
     }

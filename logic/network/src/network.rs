@@ -14,7 +14,7 @@ use ranpace_pep::middlebox::{Middlebox, MiddleboxPacket, Verdict};
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
 use ranpace_rnis::update::Update;
-use ranpace_rnis::{AssociateId, Grant};
+use ranpace_rnis::{AssociateId, CellGrant, ControlChannel, Grant};
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -57,6 +57,9 @@ pub trait Hosts<'a> {
 
     /// The modem of a user received a grant, and [`Network::listen`] was called for it.
     fn on_grant(&mut self, network: &mut Network<'a, Self::Event>, user: u32, grant: &RadioHint);
+
+    /// A slot of its cell's control channel has arrived for the receiver of a flow that decodes it.
+    fn on_cell(&mut self, network: &mut Network<'a, Self::Event>, flow: u32, channel: &ControlChannel<'_>);
 
     /// The measured part begins.
     fn on_measure(&mut self, network: &mut Network<'a, Self::Event>);
@@ -105,6 +108,8 @@ pub struct Network<'a, E> {
     arrived: Vec<PacketHandle>,
     /// Grants that modems have just received.
     grants: Vec<(u32, Grant)>,
+    /// Messages of the slot of a control channel that is being delivered.
+    cell_grants: Vec<CellGrant>,
     /// For each link, the packets that were prefetched and have not left it yet.
     prefetched: Vec<usize>,
     link_rows: Vec<LinkRows>,
@@ -176,6 +181,7 @@ impl<'a, E: Copy> Network<'a, E> {
             radio,
             arrived: Vec::new(),
             grants: Vec::new(),
+            cell_grants: Vec::new(),
             routes: Routes::new(scenario, stops),
             middleboxes: scenario.middleboxes.iter().map(|spec| spec.kind.build()).collect(),
             drive,
@@ -410,6 +416,13 @@ impl<'a, E: Copy> Network<'a, E> {
         while let Some(delivery) = self.radio.as_mut().and_then(|radio| radio.feed().next(self.now)) {
             hosts.on_hint(self, &delivery);
         }
+        let mut grants = std::mem::take(&mut self.cell_grants);
+        while let Some(slot) =
+            self.radio.as_mut().and_then(|radio| radio.feed().next_slot(self.now, &mut grants))
+        {
+            hosts.on_cell(self, slot.flow, &slot.with(&grants));
+        }
+        self.cell_grants = grants;
         if let Some(radio) = &mut self.radio {
             self.feed_timer.set(radio.feed().next_due(), Event::Feed, &mut self.queue);
         }

@@ -8,6 +8,7 @@
 //!
 //! - a [`Publisher`] averages reports into [`RadioHint`]s, the input of a mechanism about one user; [`subscription`] manages
 //!   several of them, by user, cell and period;
+//! - a [`ControlChannel`] has the grants of one slot to all users, for a device that decodes the messages to others, too;
 //! - a [`shared_table`] holds the latest values of every user in shared memory: one writer, many readers;
 //! - [`wire`] encodes reports as datagrams, [`feed`] adds what a feed between hosts needs: who gets what, the seal's header, names,
 //!   the offset of clocks;
@@ -23,6 +24,7 @@
 #![deny(missing_docs)]
 
 mod activity;
+mod control_channel;
 #[cfg(feature = "etsi")]
 pub mod etsi;
 mod event;
@@ -43,6 +45,7 @@ mod timestamped;
 pub mod update;
 pub mod wire;
 
+pub use control_channel::{CellGrant, ControlChannel, SI_RNTI};
 pub use event::{Event, EventKind};
 pub use hint::RadioHint;
 pub use identity::{AssociateId, Ecgi, IdType, Plmn};

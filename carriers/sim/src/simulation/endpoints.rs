@@ -4,7 +4,7 @@ use ranpace_network::random::part_seed;
 use ranpace_network::{Direction, FlowCounts, FlowRows, HintDelivery, Hosts, PacketHandle, Reader, Timer};
 use ranpace_pep::middlebox::Verdict;
 use ranpace_phy::Direction as Way;
-use ranpace_rnis::RadioHint;
+use ranpace_rnis::{ControlChannel, RadioHint};
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::Span;
 
@@ -408,6 +408,11 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
             let at = state.receiver_deadline();
             network.set_timer(&mut self.receiver_timers[flow as usize], at, Due::Receiver(flow));
         }
+    }
+
+    fn on_cell(&mut self, network: &mut Network<'a>, flow: u32, channel: &ControlChannel<'_>) {
+        self.flows[flow as usize].on_cell(network.now(), channel);
+        self.arm_receiver(network, flow);
     }
 
     fn on_measure(&mut self, _: &mut Network<'a>) {

@@ -46,7 +46,7 @@ use crate::options::{OptionError, OptionInfo, Options};
 pub const ENTRY: Entry = Entry {
     name: "natcp",
     about: "NATCP, NACubic, Throughput Guidance: the edge reports the user's rate, which sets window and pace (as understood)",
-    source: "Abbasloo et al., HotEdge 2019; Diarra 2022, section 2.3",
+    source: "Abbasloo et al., HotEdge 2019, abstract and scripts; Diarra 2022, section 2.3; certainty: medium, loss and start are ours",
     options: &[
         OptionInfo {
             key: "keep",

@@ -87,6 +87,7 @@ impl Candidate {
 }
 
 const MODEM: &str = "the device's modem";
+const DECODER: &str = "the grants of all users, decoded by the device";
 const REPORTS: &str = "reports of the base station";
 
 /// A proxy at the base station.
@@ -132,6 +133,7 @@ pub const CANDIDATES: &[Candidate] = &[
     control("cdbev2").with_receiver(),
     control("dcic").with_receiver().with_radio(MODEM, Place::CellDown),
     control("cqic-s").with_receiver().with_radio(MODEM, Place::CellDown),
+    control("pbe").with_receiver().with_radio(DECODER, Place::CellDown),
     control("sigma").with_radio(MODEM, Place::CellUp),
     control("xtcp").with_radio(MODEM, Place::CellUp),
     control("newreno+meld-me").with_radio(REPORTS, Place::CellDown),
@@ -182,7 +184,9 @@ mod tests {
             let algorithm: Algorithm = candidate.cc.parse().unwrap();
             let is_radio = algorithm.build(1).wants_radio();
             let from_modem = candidate.needs.radio == MODEM && candidate.needs.receiver;
-            if candidate.needs.sender && !from_modem {
+            let decodes = algorithm.receiver().is_some_and(|half| half.wants_cell());
+            assert_eq!(decodes, candidate.needs.radio == DECODER, "{}", candidate.name);
+            if candidate.needs.sender && !from_modem && !decodes {
                 assert_eq!(is_radio, !candidate.needs.radio.is_empty(), "{}", candidate.name);
             }
             // Others need a receiver that acknowledges datagrams, or counts marks.
