@@ -40,12 +40,13 @@ pub trait Hosts<'a> {
     /// A packet has reached the end of its route. The hosts now own it: see [`Network::deliver`].
     fn on_arrived(&mut self, network: &mut Network<'a, Self::Event>, packet: PacketHandle);
 
-    /// A packet passes a participant other than its endpoints: one of the [`Stop`]s.
+    /// A packet passes a participant other than its endpoints: one of the [`Stop`]s. It may change the packet's segment, and
+    /// [`Network::lengthen`] it.
     fn on_passing(
         &mut self,
         network: &mut Network<'a, Self::Event>,
         participant: u32,
-        packet: PacketHandle,
+        packet: &mut PacketHandle,
     ) -> Verdict;
 
     /// An event scheduled by [`Network::enter`] is due.
@@ -291,6 +292,13 @@ impl<'a, E: Copy> Network<'a, E> {
         self.meters.ledger.delivered += Bytes::new(u64::from(packet.wire()));
     }
 
+    /// A participant has added this many bytes to the headers of a packet that passes it.
+    pub fn lengthen(&mut self, packet: &mut PacketHandle, bytes: u32) {
+        self.meters.packets.at(*packet).segment.wire += bytes;
+        packet.lengthen(bytes);
+        self.meters.ledger.offered += Bytes::new(u64::from(bytes));
+    }
+
     #[inline]
     fn offer(&mut self, place: Place, packet: PacketHandle) {
         match self.routes.step(place) {
@@ -342,7 +350,7 @@ impl<'a, E: Copy> Network<'a, E> {
 
     /// A packet came out of a link or cell: forwards it past participants to the next one, or to its end.
     #[inline]
-    fn forward<H: Hosts<'a, Event = E>>(&mut self, handle: PacketHandle, hosts: &mut H) {
+    fn forward<H: Hosts<'a, Event = E>>(&mut self, mut handle: PacketHandle, hosts: &mut H) {
         loop {
             let packet = self.meters.packets.at(handle);
             packet.hop += 1;
@@ -360,7 +368,7 @@ impl<'a, E: Copy> Network<'a, E> {
                 }
                 None => {
                     let of_hosts = participant - self.middleboxes.len() as u32;
-                    hosts.on_passing(self, of_hosts, handle)
+                    hosts.on_passing(self, of_hosts, &mut handle)
                 }
             };
             if verdict == Verdict::Drop {

@@ -76,7 +76,7 @@ struct ExternalHosts {
 impl<'a> Hosts<'a> for ExternalHosts {
     type Event = Never;
 
-    fn on_passing(&mut self, _: &mut Network<'a, Never>, _: u32, _: PacketHandle) -> Verdict {
+    fn on_passing(&mut self, _: &mut Network<'a, Never>, _: u32, _: &mut PacketHandle) -> Verdict {
         Verdict::Pass
     }
 

@@ -14,6 +14,7 @@
 //!   the offset of clocks;
 //! - [`etsi`] has the objects of the standard's API as JSON with our extension beside them, `lines` the JSON between a base station
 //!   and a server of it, [`TextReport`] the text line of the original experiments;
+//! - [`guidance`] is the TCP option in which a provider advises a server on a rate;
 //! - [`Timestamped`] and [`StalenessLimit`]: the age of a value, and the age from which a mechanism no longer uses it.
 //!
 //! Transport blocks are counted in bits, queues in bytes. Every time is that of the measurement, not of its delivery. Source: ETSI
@@ -28,6 +29,7 @@ mod control_channel;
 pub mod etsi;
 mod event;
 pub mod feed;
+pub mod guidance;
 mod hint;
 mod identity;
 #[cfg(feature = "write-lines")]

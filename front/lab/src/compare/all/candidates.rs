@@ -92,6 +92,9 @@ const REPORTS: &str = "reports of the base station";
 
 /// A proxy at the base station.
 const RAPID: &str = "\n[[proxy]]\nname = \"proxy\"\nhost = \"mast\"\nkind = \"rapid\"\n";
+/// Header rewriters at the base station.
+const GUIDANCE: &str = "\n[[rewriter]]\nhost = \"mast\"\nkind = \"guidance\"\n";
+const MILLIPROXY: &str = "\n[[rewriter]]\nhost = \"mast\"\nkind = \"milliproxy\"\n";
 /// A Lightweight PEP at the border of wires and radio.
 const PEP: &str = "\n[[pep]]\nhost = \"edge\"\n";
 
@@ -138,6 +141,12 @@ pub const CANDIDATES: &[Candidate] = &[
     control("cubic+meld-de").with_radio(REPORTS, Place::CellDown),
     control("natcp").with_radio(REPORTS, Place::CellDown),
     control("natcp:keep=cubic").with_radio(REPORTS, Place::CellDown),
+    control("natcp:keep=cubic:feed=guidance").with_network("guidance", Place::CellDown, GUIDANCE),
+    Candidate {
+        name: "milliproxy",
+        needs: Needs { sender: false, receiver: false, network: "header rewriter", radio: REPORTS },
+        ..control("cubic").with_network("header rewriter", Place::CellDown, MILLIPROXY)
+    },
     control("mdcc").with_network("PEP", Place::CellDown, PEP),
     control("mdcc:start=coupled").with_network("PEP", Place::CellDown, PEP),
     Candidate {
