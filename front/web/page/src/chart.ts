@@ -17,6 +17,8 @@ export interface Trace {
   values: () => Float64Array;
   /** Its place among the colours; "reference" is grey. */
   colour: number | "reference";
+  /** Dashed: a limit of what is drawn in the same colour. */
+  limit?: boolean;
 }
 
 export interface ChartOptions {
@@ -39,9 +41,9 @@ export class Pairs {
 
   /** The common range after a chart's own has changed; the others are drawn again if it did. */
   join(chart: Chart, own: readonly [number, number]): [number, number] {
-    const { title } = chart.options;
-    const ranges = this.ranges.get(title) ?? new Map<Chart, readonly [number, number]>();
-    this.ranges.set(title, ranges);
+    const key = `${chart.options.title}, ${chart.options.unit.name}`;
+    const ranges = this.ranges.get(key) ?? new Map<Chart, readonly [number, number]>();
+    this.ranges.set(key, ranges);
     const before = span(ranges.values());
     ranges.set(chart, own);
     const after = span(ranges.values());
@@ -152,8 +154,8 @@ export class Chart {
   }
 
   private dash(index: number): readonly number[] {
-    const place = this.options.traces[index]!.colour;
-    return place === "reference" ? [4, 3] : dash(place);
+    const { colour: place, limit } = this.options.traces[index]!;
+    return place === "reference" || limit ? [4, 3] : dash(place);
   }
 
   private key(trace: Trace, index: number): HTMLElement {
@@ -277,7 +279,7 @@ export class Chart {
         cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { show: false } },
         scales: { x: { time: false, auto: false }, y: { auto: false } },
         axes: [
-          { ...axis, size: 40, label: this.across, labelSize: 14, labelGap: 0, labelFont: "12px system-ui, sans-serif", values: (_, splits) => splits.map(number) },
+          { ...axis, size: 38, label: this.across, labelSize: 14, labelGap: 0, labelFont: "12px system-ui, sans-serif", values: (_, splits) => splits.map(number) },
           {
             ...axis,
             size: states ? 96 : 54,

@@ -14,6 +14,8 @@ export function dark(): boolean {
 /** The colour of the series that comes `index`-th; after seven come the same colours, to be told apart by their dashes. */
 export function colour(index: number): string {
   const place = index % (OKABE_ITO.length + 1);
+  // Their blue is too dark for a thin line on a dark page.
+  if (place === 0 && dark()) return "#3d9fdc";
   return OKABE_ITO[place] ?? (dark() ? "#f2f2f2" : "#000000");
 }
 

@@ -16,7 +16,7 @@ import type { TimeView } from "./view";
 
 /** Arrow keys move a user in steps; the run is asked when they rest. */
 const MOVE_REST_MS = 250;
-const MOST_REFERENCES = 3;
+const MOST_LIMITS = 3;
 
 export interface PanelHost {
   controls: Controls;
@@ -30,9 +30,12 @@ export interface PanelHost {
 }
 
 export class Panel {
+  /** Its charts. */
   readonly element: HTMLElement;
+  /** What can be changed while it plays. */
+  readonly live: HTMLElement;
   run!: Run;
-  private readonly live = h("div", { class: "live" });
+  private readonly cards = h("div", {});
   private readonly charts = h("div", { class: "charts" });
   private drawn: (Chart | ResourceGrid)[] = [];
   private signature = "";
@@ -48,7 +51,8 @@ export class Panel {
     readonly title: string,
     private readonly host: PanelHost,
   ) {
-    this.element = h("section", { class: "panel", "aria-label": title || "Run" }, title ? h("h2", {}, title) : null, this.live, this.charts);
+    this.element = h("section", { class: "panel", "aria-label": title || "Run" }, title ? h("h2", {}, title) : null, this.charts);
+    this.live = h("section", { class: "live", "aria-label": `Change now${title && `, ${title}`}` }, h("h2", {}, title || "Change now"), this.cards);
   }
 
   async begin(text: string, paused: boolean, speed: number | "most"): Promise<void> {
@@ -61,6 +65,7 @@ export class Panel {
     for (const chart of this.drawn) chart.destroy();
     this.host.pairs.forget(this.drawn);
     this.element.remove();
+    this.live.remove();
   }
 
   restyle(): void {
@@ -105,9 +110,9 @@ export class Panel {
     const signature = JSON.stringify([about.flows, about.users.map(({ name }) => name), about.links, about.cells, about.changes]);
     if (signature === this.liveSignature) return;
     this.liveSignature = signature;
-    const open = new Set([...this.live.querySelectorAll<HTMLDetailsElement>("details[data-part]")].filter((part) => part.open).map((part) => part.dataset["part"]));
+    const open = new Set([...this.cards.querySelectorAll<HTMLDetailsElement>("details[data-part]")].filter((part) => part.open).map((part) => part.dataset["part"]));
     const part = (name: string, title: string, first: boolean, ...content: (HTMLElement | null)[]) =>
-      h("details", { class: "card", "data-part": name, open: this.live.childElementCount ? open.has(name) : first }, h("summary", {}, title), content);
+      h("details", { class: "card", "data-part": name, open: this.cards.childElementCount ? open.has(name) : first }, h("summary", {}, title), content);
     this.map = about.users.length ? (this.map ?? new CellMap((user, x, y) => this.moveSoon(user, x, y))) : undefined;
     const cards = [
       this.map ? part("map", "Users", true, this.map.element, about.cells.length > 1 ? this.handover(about) : null) : null,
@@ -116,7 +121,7 @@ export class Panel {
       about.links.length ? part("links", "Links", !this.map, this.links(about)) : null,
       about.changes.length ? part("changes", `Changes (${about.changes.length})`, true, changeList(about)) : null,
     ];
-    replace(this.live, cards);
+    replace(this.cards, cards);
     this.showUsers();
   }
 
@@ -207,7 +212,7 @@ export class Panel {
   private layoutCharts(): void {
     const options = this.chartOptions();
     const { grid, about } = this.run.session;
-    const signature = JSON.stringify([options.map(({ title, states, traces }) => [title, states, traces.map(({ label }) => label)]), grid, about.cells, this.flow, this.user]);
+    const signature = JSON.stringify([options.map(({ title, unit, states, traces }) => [title, unit, states, traces.map(({ label }) => label)]), grid, about.cells, this.flow, this.user]);
     if (signature !== this.signature) {
       this.signature = signature;
       for (const chart of this.drawn) chart.destroy();
@@ -262,19 +267,22 @@ export class Panel {
     return { label, colour, times: this.run.rowTimes, values: () => this.run.values(of, name, column) };
   }
 
-  /** The links whose capacities bound the flows: users' radio, and the slowest wired link of each direction otherwise. */
-  private bottlenecks(about: ScenarioAbout): string[] {
-    const names = new Set<string>();
-    for (const flow of about.flows) {
-      if (about.users.some(({ name }) => name === flow.to)) names.add(`${flow.to}.down`);
-      else if (about.users.some(({ name }) => name === flow.from)) names.add(`${flow.from}.up`);
+  /** The links whose capacities bound the flows, each with its first flow: users' radio, and the slowest wired link otherwise. */
+  private bottlenecks(about: ScenarioAbout): { link: string; flow: number }[] {
+    const found = new Map<string, number>();
+    about.flows.forEach((flow, index) => {
+      const add = (link: string) => {
+        if (!found.has(link)) found.set(link, index);
+      };
+      if (about.users.some(({ name }) => name === flow.to)) add(`${flow.to}.down`);
+      else if (about.users.some(({ name }) => name === flow.from)) add(`${flow.from}.up`);
       else {
         const towards = about.links.filter(({ rate_bit_s, from, to }) => rate_bit_s !== null && (to === flow.to || from === flow.from));
         const slowest = towards.sort((a, b) => a.rate_bit_s! - b.rate_bit_s!)[0];
-        if (slowest) names.add(slowest.name);
+        if (slowest) add(slowest.name);
       }
-    }
-    return [...names].filter((name) => this.run.columnsOf("link", name).includes("capacity_bit_s"));
+    });
+    return [...found].map(([link, flow]) => ({ link, flow })).filter(({ link }) => this.run.columnsOf("link", link).includes("capacity_bit_s"));
   }
 
   private chartOptions(): ChartOptions[] {
@@ -282,7 +290,9 @@ export class Panel {
     const flows = about.flows;
     const perFlow = (column: string) => flows.map(({ name }, index) => this.trace("flow", name, column, name, index)).filter((_, index) => this.run.columnsOf("flow", flows[index]!.name).includes(column));
     const bottlenecks = this.bottlenecks(about);
-    const capacity = bottlenecks.slice(0, MOST_REFERENCES).map((link) => this.trace("link", link, "capacity_bit_s", `capacity of ${link}`, "reference"));
+    const capacity = bottlenecks
+      .slice(0, MOST_LIMITS)
+      .map(({ link, flow }) => ({ ...this.trace("link", link, "capacity_bit_s", `capacity of ${link}`, bottlenecks.length === 1 ? "reference" : flow), limit: true }));
     const charts: ChartOptions[] = [
       { title: "Rate against capacity", about: "Goodput of each flow, and what the link or the user's channel could carry.", unit: unitOf("_bit_s"), traces: [...perFlow("goodput_bit_s"), ...capacity] },
       { title: "Queueing delay", unit: unitOf("_s"), traces: perFlow("queueing_delay_mean_s") },
@@ -295,7 +305,7 @@ export class Panel {
         unit: unitOf("_bytes"),
         traces: about.users.length
           ? about.users.map(({ name }, index) => this.trace("user", name, "queue_bytes", name, index))
-          : bottlenecks.map((name, index) => this.trace("link", name, "queued_bytes", name, index)),
+          : bottlenecks.map(({ link }, index) => this.trace("link", link, "queued_bytes", link, index)),
       },
     ];
     const cc = flows.find(({ name }) => name === this.flow)?.cc ?? "";
@@ -327,10 +337,10 @@ export class Panel {
         units.set(unit, [...(units.get(unit) ?? []), column]);
       }
     }
-    for (const [unit, columns] of units) {
+    for (const columns of units.values()) {
       const single = columns.length === 1;
       charts.push({
-        title: single ? `${titleOf(columns[0]!)} of ${flow}` : `What ${flow} goes by, in ${unit}`,
+        title: single ? `${titleOf(columns[0]!)} of ${flow}` : `Internals of ${flow}`,
         ...(single ? {} : { about: cc }),
         unit: unitOf(columns[0]!),
         traces: columns.map((column, index) => this.trace("flow", flow, column, titleOf(column), index)),

@@ -37,11 +37,11 @@ export class Play implements Shown {
   readonly element = h("div", { class: "play" });
   private readonly view = new TimeView();
   private readonly pairs = new Pairs();
-  private readonly setupPlace = h("aside", { class: "side" });
+  private readonly livePlace = h("div", {});
+  private readonly setupPlace = h("details", { class: "card" }, h("summary", {}, "What to play: a cell, a recording, a link"));
   private readonly transport = h("div", { class: "transport", role: "toolbar", "aria-label": "Play" });
   private readonly panelsPlace = h("div", { class: "panels" });
   private readonly tourPlace = h("div", {});
-  private readonly stage: HTMLElement;
   private controls!: Controls;
   private setup!: Setup;
   private panels: Panel[] = [];
@@ -62,8 +62,7 @@ export class Play implements Shown {
   private readonly keys = (event: KeyboardEvent) => this.key(event);
 
   constructor() {
-    this.stage = h("div", { class: "stage" }, this.tourPlace, this.transport, this.panelsPlace);
-    this.element.append(this.stage, this.setupPlace);
+    this.element.append(h("div", { class: "head" }, this.tourPlace, this.transport), h("aside", { class: "side", "aria-label": "Settings" }, this.setupPlace, this.livePlace), this.panelsPlace);
   }
 
   async open(params: URLSearchParams): Promise<void> {
@@ -141,6 +140,7 @@ export class Play implements Shown {
     this.parts.mirror.hidden = texts.length < 2;
     this.panelsPlace.classList.toggle("two", texts.length > 1);
     replace(this.panelsPlace, panels.map(({ element }) => element));
+    replace(this.livePlace, panels.map(({ live }) => live));
     try {
       // All wait until all are there.
       await Promise.all(panels.map((panel, index) => panel.begin(texts[index]!, texts.length > 1 || at_s !== undefined, this.speed)));

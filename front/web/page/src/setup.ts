@@ -190,7 +190,6 @@ export class Setup {
     const focused = this.element.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement && document.activeElement.name === "access";
     replace(
       this.element,
-      h("h2", {}, "What to play"),
       h("fieldset", { class: "tabs" }, h("legend", { class: "hidden-label" }, "What the flows cross"), tabs),
       this.mode === "text" ? this.textPart() : [this.accessPart(), this.flowsPart(), this.runPart()],
       this.problem,
