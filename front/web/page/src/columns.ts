@@ -68,7 +68,11 @@ export function unitOf(column: string): Unit {
 /** A column's name for people: without its unit. */
 export function titleOf(column: string): string {
   const plain = column.replace(/_ci95$/, "").replace(/_(bit_s|bytes|packets|segments|db|ms|m|s)$/, "");
-  const words = plain.replace(/^state_/, "").replaceAll("_", " ");
+  if (plain === "cc") return "Control";
+  const words = plain
+    .replace(/^state_/, "")
+    .replaceAll("_", " ")
+    .replaceAll(/\b(rtt|cqi|mcs|sinr|bw|bdp|cwnd|wan|ran)\b/g, (word) => word.toUpperCase());
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 

@@ -10,10 +10,11 @@ interface Part {
 
 /** `cubic+c2tcp:target=50ms` in its parts; a short name in what it stands for. */
 export function parse(text: string, controls: Controls): Part[] {
-  return text.split("+").flatMap((written) => {
+  return text.split("+").flatMap((written, index) => {
     const [name = "", ...options] = written.split(":");
     const set = new Map(options.map((option) => option.split("=", 2) as [string, string]));
-    const long = controls.short_names[name];
+    // Only a name that stands alone, or first, is short for something: behind a `+` it is the decorator itself.
+    const long = index === 0 ? controls.short_names[name] : undefined;
     const parts: Part[] = long === undefined || long === name ? [{ name, options: new Map() }] : parse(long, controls);
     const last = parts.at(-1)!;
     for (const [key, value] of set) last.options.set(key, value);

@@ -111,9 +111,10 @@ export class CellMap {
       // A wide edge makes it easy to touch.
       group.append(svg("circle", { r: 16, fill: "transparent" }), svg("circle", { r: 8, fill: colour(index), stroke: themed("card"), "stroke-width": 2 }));
       const west = toX(x) > WIDTH - 90;
-      group.append(svg("text", { x: west ? -12 : 12, y: 4, "font-size": 12, fill: ink, "text-anchor": west ? "end" : "start" }, user.name));
-      if (user.note) group.append(svg("text", { x: west ? -12 : 12, y: 17, "font-size": 10, fill: soft, "text-anchor": west ? "end" : "start" }, user.note));
-      this.root.append(group);
+      const side = { x: toX(x) + (west ? -12 : 12), "text-anchor": west ? "end" : "start" };
+      const label = svg("g", { class: "label", "aria-hidden": "true" }, svg("text", { ...side, y: toY(y) + 4, "font-size": 12, fill: ink }, user.name));
+      if (user.note) label.append(svg("text", { ...side, y: toY(y) + 17, "font-size": 10, fill: soft }, user.note));
+      this.root.append(label, group);
       if (user.name === held) group.focus({ preventScroll: true });
     });
   }

@@ -38,7 +38,7 @@ export class Play implements Shown {
   private readonly view = new TimeView();
   private readonly pairs = new Pairs();
   private readonly livePlace = h("div", {});
-  private readonly setupPlace = h("details", { class: "card" }, h("summary", {}, "What to play: a cell, a recording, a link"));
+  private readonly setupPlace = h("details", { class: "card" }, h("summary", {}, "What to play"));
   private readonly transport = h("div", { class: "transport", role: "toolbar", "aria-label": "Play" });
   private readonly panelsPlace = h("div", { class: "panels" });
   private readonly tourPlace = h("div", {});
@@ -408,7 +408,8 @@ export class Play implements Shown {
     for (const chart of this.element.querySelectorAll<HTMLElement>(".chart")) {
       chart.classList.toggle("looked-at", look.some((title) => chart.getAttribute("aria-label")?.startsWith(title)));
     }
-    this.element.querySelector(".looked-at")?.scrollIntoView({ block: "center", behavior: "smooth" });
+    // On a narrow page the text would be out of sight.
+    if (matchMedia("(min-width: 40rem)").matches) this.element.querySelector(".looked-at")?.scrollIntoView({ block: "center", behavior: "smooth" });
   }
 
   private drawTour(tour: Tour, index: number): void {
