@@ -46,7 +46,8 @@ export interface Unit {
 }
 
 /** The unit in which a column is shown, by the ending of its name: docs/results.md. */
-export function unitOf(column: string): Unit {
+export function unitOf(name: string): Unit {
+  const column = name.replace(/_ci95$/, "");
   if (column.endsWith("_bit_s")) return { name: "Mbit/s", factor: 1e-6 };
   if (column.endsWith("_mbit")) return { name: "Mbit/s", factor: 1 };
   if (column.endsWith("_bytes")) return { name: "KB", factor: 1e-3 };
@@ -67,7 +68,8 @@ export function unitOf(column: string): Unit {
 
 /** A column's name for people: without its unit. */
 export function titleOf(column: string): string {
-  const plain = column.replace(/_ci95$/, "").replace(/_(bit_s|bytes|packets|segments|db|ms|m|s)$/, "");
+  if (column.endsWith("_ci95")) return "±";
+  const plain = column.replace(/_(bit_s|bytes|packets|segments|db|ms|m|s)$/, "");
   if (plain === "cc") return "Control";
   const words = plain
     .replace(/^state_/, "")

@@ -114,12 +114,14 @@ export class Panel {
     const part = (name: string, title: string, first: boolean, ...content: (HTMLElement | null)[]) =>
       h("details", { class: "card", "data-part": name, open: this.cards.childElementCount ? open.has(name) : first }, h("summary", {}, title), content);
     this.map = about.users.length ? (this.map ?? new CellMap((user, x, y) => this.moveSoon(user, x, y))) : undefined;
+    // On a narrow page the charts would be far below.
+    const wide = matchMedia("(min-width: 40rem)").matches;
     const cards = [
       this.map ? part("map", "Users", true, this.map.element, about.cells.length > 1 ? this.handover(about) : null) : null,
-      part("flows", "Flows", true, this.flows(about)),
+      part("flows", "Flows", wide, this.flows(about)),
       about.users.length ? part("feed", "Radio information", false, this.feed()) : null,
-      about.links.length ? part("links", "Links", !this.map, this.links(about)) : null,
-      about.changes.length ? part("changes", `Changes (${about.changes.length})`, true, changeList(about)) : null,
+      about.links.length ? part("links", "Links", wide && !this.map, this.links(about)) : null,
+      about.changes.length ? part("changes", `Changes (${about.changes.length})`, wide, changeList(about)) : null,
     ];
     replace(this.cards, cards);
     this.showUsers();

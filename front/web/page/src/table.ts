@@ -21,6 +21,7 @@ export class SortedTable {
   private sorted: { column: number; down: boolean } | undefined;
   private filter = "";
   private readonly texts: string[];
+  private readonly numeric: boolean[];
 
   constructor(
     readonly columns: readonly TableColumn[],
@@ -36,6 +37,7 @@ export class SortedTable {
     },
   ) {
     this.texts = rows.map((row) => row.map((value) => String(value ?? "")).join(" ").toLowerCase());
+    this.numeric = columns.map((_, column) => rows.some((row) => typeof row[column] === "number"));
     const search = h("input", {
       type: "search",
       placeholder: "words that a row must have",
@@ -102,7 +104,7 @@ export class SortedTable {
           this.columns.map(({ name }, column) => {
             const value = this.rows[row]![column] ?? null;
             if (typeof value === "number") return h("td", { class: "number" }, number(value * unitOf(name).factor));
-            return h("td", {}, value ?? "–");
+            return h("td", { class: this.numeric[column] ? "number" : undefined }, value ?? "–");
           }),
         ),
       ),
