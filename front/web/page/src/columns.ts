@@ -81,9 +81,12 @@ export function titleOf(column: string): string {
 /** Four digits that count. */
 export function number(value: number): string {
   if (!Number.isFinite(value)) return "–";
-  if (value === 0) return "0";
-  const digits = Math.abs(value) >= 1e4 || Math.abs(value) < 1e-3 ? value.toPrecision(3) : value.toPrecision(4);
-  return digits.includes(".") && !digits.includes("e") ? digits.replace(/\.?0+$/, "") : digits;
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size >= 1e6 || size < 1e-3) return value.toExponential(2);
+  if (size >= 1e4) return value.toFixed(0);
+  const digits = value.toPrecision(4);
+  return digits.includes(".") ? digits.replace(/\.?0+$/, "") : digits;
 }
 
 /** The index of the last of increasing `times` that is not after `time`; -1 if all are. */

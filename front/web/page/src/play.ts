@@ -69,7 +69,17 @@ export class Play implements Shown {
     if (!this.controls) {
       const [controls, sources] = await Promise.all([ask<Controls>("GET", "controls"), ask<Sources>("GET", "sources")]);
       this.controls = controls;
-      this.setup = new Setup(sources, controls, this.plan, (plan, text) => this.fresh(plan, text));
+      this.setup = new Setup(
+        sources,
+        controls,
+        this.plan,
+        (plan, text) => this.fresh(plan, text),
+        async () => {
+          const run = this.panels[0]?.run;
+          if (!run) throw new Error("No run is there; play one first.");
+          return run.text();
+        },
+      );
       this.setupPlace.append(this.setup.element);
       this.drawTransport();
       document.addEventListener("keydown", this.keys);

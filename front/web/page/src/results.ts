@@ -171,10 +171,9 @@ export class Results implements Shown {
     const axes = numeric.map((column) => [column.name, `${titleOf(column.name)} (${lessIsBetter(column.name) ? "less" : "more"} is better)`] as const);
     return h(
       "section",
-      { class: "card", "aria-label": name },
+      { class: "card figures-card", "aria-label": name },
       h("h3", {}, name),
-      lead ? h("p", { class: "hint" }, "Choose runs to see them over time, below.") : null,
-      table.element,
+      h("div", {}, lead ? h("p", { class: "hint" }, "Choose runs to see them over time, below.") : null, table.element),
       numeric.length >= 2
         ? h(
             "details",

@@ -118,6 +118,8 @@ export class Setup {
     private readonly controls: Controls,
     plan: Plan,
     private readonly onplay: (plan: Plan, text: string) => Promise<void>,
+    /** The text of the run, with its changes. */
+    private readonly running: () => Promise<string>,
   ) {
     this.build = structuredClone("build" in plan ? plan.build : FIRST_BUILD);
     this.text = "text" in plan ? plan.text : "";
@@ -412,7 +414,20 @@ export class Setup {
           this.draw();
         }),
     });
-    return h("fieldset", {}, h("legend", {}, "Scenario"), field("An example", example), field("A file of your own", file), field("Text", text));
+    const take = h("button", {
+      type: "button",
+      class: "small",
+      onclick: () =>
+        void this.running().then(
+          (content) => {
+            this.text = content;
+            this.draw();
+          },
+          (fault: unknown) => this.problem.replaceChildren(mistakeList(fault)),
+        ),
+    });
+    take.textContent = "Take the text of the run, with its changes";
+    return h("fieldset", {}, h("legend", {}, "Scenario"), field("An example", example), field("A file of your own", file), take, field("Text", text));
   }
 }
 

@@ -5,13 +5,20 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { accessSync, constants, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { chromium } from "playwright-core";
 
 const [, , program, filter = ""] = process.argv;
 if (!program) throw new Error("usage: node tests/lab.mjs PATH-OF-RANPACE [WORDS OF A TEST]");
+const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+try {
+  accessSync(chromiumPath, constants.X_OK);
+} catch {
+  console.log(`skipped: needs Chromium at ${chromiumPath}, or where CHROMIUM says`);
+  process.exit(process.env.RANPACE_NO_SKIP === "1" ? 1 : 0);
+}
 const ranpace = resolve(program);
 const repository = resolve(import.meta.dirname, "../../../..");
 const pictures = join(repository, "target/lab-screenshots");
@@ -37,7 +44,7 @@ const address = await new Promise((found, failed) => {
   server.stderr.on("data", read);
   server.on("exit", (code) => failed(new Error(`ranpace lab ended with ${code}: ${printed}`)));
 });
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
 
 const api = async (path) => {
   const answer = await fetch(new URL(`api/${path}`, address));
