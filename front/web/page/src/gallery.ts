@@ -67,8 +67,8 @@ function card({ name, title, source, about, figures }: Reproduction): HTMLElemen
           h(
             "table",
             { class: "figures" },
-            h("thead", {}, h("tr", {}, ["Figure", "Published", "Measured", "Verdict"].map((text) => h("th", { scope: "col" }, text)))),
-            h("tbody", {}, figures.map((figure) => h("tr", {}, h("td", {}, figure.name), h("td", {}, figure.published), h("td", {}, figure.measured), h("td", {}, figure.verdict)))),
+            h("thead", {}, h("tr", {}, ["Figure", "Published", "Expected", "Measured", "Verdict"].map((text) => h("th", { scope: "col" }, text)))),
+            h("tbody", {}, figures.map((figure) => h("tr", {}, h("td", {}, figure.name), h("td", {}, figure.published), h("td", {}, figure.bounds), h("td", {}, figure.measured), h("td", {}, figure.verdict)))),
           ),
         )
       : h("p", {}, "It has no recorded figures."),

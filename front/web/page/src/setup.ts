@@ -242,7 +242,9 @@ export class Setup {
     const chosen = file.files?.[0];
     if (!chosen) return;
     try {
-      const named = await ask<Named>("POST", `recordings?name=${encodeURIComponent(chosen.name)}`, chosen);
+      const packed = chosen.name.endsWith(".gz");
+      const content = packed ? await new Response(chosen.stream().pipeThrough(new DecompressionStream("gzip"))).blob() : chosen;
+      const named = await ask<Named>("POST", `recordings?name=${encodeURIComponent(chosen.name.replace(/\.gz$/, ""))}`, content);
       this.sources = { ...this.sources, recordings: [...this.sources.recordings.filter(({ name }) => name !== named.name), named] };
       access.down = named.name;
       announce(`${named.name} is there: ${named.about}`);

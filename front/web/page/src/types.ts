@@ -100,4 +100,4 @@ export type StoredTable = { name: string, of: string, rows: number, columns: Arr
 
 export type Reproduction = { name: string, title: string, source: string, about: string, figures: Array<ReproducedFigure> };
 
-export type ReproducedFigure = { name: string, published: string, measured: string, verdict: string };
+export type ReproducedFigure = { name: string, published: string, bounds: string, measured: string, verdict: string };
