@@ -4,21 +4,15 @@
 // target/lab-screenshots.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
-import { accessSync, constants, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { chromium } from "playwright-core";
+import { startBrowser, startLab } from "./start.mjs";
 
 const [, , program, filter = ""] = process.argv;
 if (!program) throw new Error("usage: node tests/lab.mjs PATH-OF-RANPACE [WORDS OF A TEST]");
-const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-try {
-  accessSync(chromiumPath, constants.X_OK);
-} catch {
-  console.log(`skipped: needs Chromium at ${chromiumPath}, or where CHROMIUM says`);
-  process.exit(process.env.RANPACE_NO_SKIP === "1" ? 1 : 0);
-}
+const browser = await startBrowser();
 const ranpace = resolve(program);
 const repository = resolve(import.meta.dirname, "../../../..");
 const pictures = join(repository, "target/lab-screenshots");
@@ -32,19 +26,8 @@ const RECORDING = Array.from({ length: 100 }, (_, index) => index + 1).join("\n"
 const run = (...args) => execFileSync(ranpace, args, { encoding: "utf8", cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
 run("compare", "--rate", "12Mbit/s", "--rtt", "40ms", "--buffer", "60KB", "--cc", "cubic,vegas", "--seeds", "2", "--time", "5s", "--out", ".");
 
-const server = spawn(ranpace, ["lab", folder, "--no-open", "--port", "0"], { stdio: ["ignore", "pipe", "pipe"] });
-let printed = "";
-const address = await new Promise((found, failed) => {
-  const read = (bytes) => {
-    printed += bytes;
-    const match = /http:\/\/[^\s]+/.exec(printed);
-    if (match) found(match[0]);
-  };
-  server.stdout.on("data", read);
-  server.stderr.on("data", read);
-  server.on("exit", (code) => failed(new Error(`ranpace lab ended with ${code}: ${printed}`)));
-});
-const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
+const lab = await startLab(ranpace, folder);
+const { address } = lab;
 
 const api = async (path) => {
   const answer = await fetch(new URL(`api/${path}`, address));
@@ -570,7 +553,7 @@ for (const [name, test] of Object.entries(tests)) {
   for (const context of browser.contexts()) await context.close();
 }
 await browser.close();
-server.kill();
+lab.stop();
 rmSync(folder, { recursive: true, force: true });
 console.log(failed ? `${failed} failed` : "all passed");
 process.exitCode = failed ? 1 : 0;
