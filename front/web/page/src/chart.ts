@@ -185,10 +185,25 @@ export class Chart {
   private saveMenu(): HTMLElement {
     const name = this.options.title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
     const item = (text: string, save: () => unknown) =>
-      h("button", { type: "button", onclick: () => void Promise.resolve(save()).catch((fault: unknown) => announce(String(fault), "error")) }, text);
-    return h(
+      h(
+        "button",
+        {
+          type: "button",
+          onclick: () => {
+            menu.open = false;
+            void Promise.resolve(save()).catch((fault: unknown) => announce(String(fault), "error"));
+          },
+        },
+        text,
+      );
+    const menu = h(
       "details",
-      { class: "menu" },
+      {
+        class: "menu",
+        onfocusout: (event: FocusEvent) => {
+          if (!menu.contains(event.relatedTarget as Node | null)) menu.open = false;
+        },
+      },
       h("summary", { "aria-label": `Save “${this.options.title}”`, title: "Save" }, "⤓"),
       h(
         "div",
@@ -198,6 +213,7 @@ export class Chart {
         item("CSV", () => this.saveCsv(name)),
       ),
     );
+    return menu;
   }
 
   private visible(): number[] {

@@ -89,7 +89,6 @@ async function saved(page, title, place = 0) {
   const one = chart(page, title, place);
   await one.locator("summary").click();
   const [file] = await Promise.all([page.waitForEvent("download"), one.getByRole("button", { name: "CSV" }).click()]);
-  await one.locator("summary").click();
   return rows(readFileSync(await file.path(), "utf8")).slice(1).map(([series, time, value]) => [series, Number(time), value === "" ? NaN : Number(value)]);
 }
 
@@ -154,8 +153,8 @@ const tests = {
     await pauseAt(page, 2);
     const one = chart(page, "Round-trip time");
     await one.locator("canvas").waitFor();
-    await one.locator("summary").click();
     for (const [name, head] of [["PNG", "\x89PNG"], ["SVG", "<svg"]]) {
+      await one.locator("summary").click();
       const [file] = await Promise.all([page.waitForEvent("download"), one.getByRole("button", { name }).click()]);
       assert.ok(readFileSync(await file.path(), "latin1").startsWith(head), name);
     }
