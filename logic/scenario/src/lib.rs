@@ -64,7 +64,7 @@ pub use link::TraceSource;
 pub use listing::{Kind, QUEUES, WORKLOADS};
 pub use measure::distance_m;
 pub use model::{
-    CellSpec, Change, ChangeKind, FlowSpec, Hop, LinkSpec, MiddleboxSpec, PassingSpec, PepLie, PepSpec,
+    CellSpec, Change, ChangeKind, FeedKind, FlowSpec, Hop, LinkSpec, MiddleboxSpec, PassingSpec, PepLie, PepSpec,
     ProxyKind, ProxySpec, Scenario, SplitSpec, Transport, UserSpec, WatchSpec, Workload,
 };
 pub use parse::parse;
