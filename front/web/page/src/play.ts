@@ -249,6 +249,7 @@ export class Play implements Shown {
   }
 
   private hear(panel: Panel, event: RunEvent): void {
+    if (event === "again") this.view.shrink(Math.max(0, ...this.panels.map(({ run }) => run?.rowTimes().at(-1) ?? 0)));
     if (panel !== this.panels[0] && event !== "gone") return;
     if (event === "gone") announce(panel.run.gone ?? "The run is gone.", "error");
     if (event === "state" && panel.run.state.phase === "failed") announce(panel.run.state.problem, "error");

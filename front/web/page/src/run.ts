@@ -7,7 +7,8 @@ import type { Action, ColumnAbout, Edit, Edited, Message, NewSession, PlayState,
 const key = (of: Subject, name: string, column: string) => `${of}\n${name}\n${column}`;
 const EMPTY = new Float64Array(0);
 
-export type RunEvent = "about" | "state" | "rows" | "gone";
+/** "again": the rows have begun anew. */
+export type RunEvent = "about" | "state" | "rows" | "again" | "gone";
 
 export class Run {
   private socket: WebSocket | undefined;
@@ -154,15 +155,18 @@ export class Run {
 
   private hear(state: PlayState): void {
     this.session.state = state;
-    if (state.generation !== this.generation) {
-      this.generation = state.generation;
-      this.times = new Column();
-      this.columns = new Map();
-      this.adopt(this.order);
-      this.gridTimes = new Column();
-      this.gridLanes = [];
-    }
     this.tell("state");
+  }
+
+  /** Forgets the rows of the generation before. They are shown until the first of the new one are there. */
+  private beginAnew(generation: number): void {
+    this.generation = generation;
+    this.times = new Column();
+    this.columns = new Map();
+    this.adopt(this.order);
+    this.gridTimes = new Column();
+    this.gridLanes = [];
+    this.tell("again");
   }
 
   /** Takes a new list of columns; rows that came before a column have no value in it. */
@@ -175,7 +179,8 @@ export class Run {
   }
 
   private take(frame: Frame): void {
-    if (frame.generation !== this.generation) return;
+    if (frame.generation !== this.state.generation) return;
+    if (frame.generation !== this.generation) this.beginAnew(frame.generation);
     if (frame.kind === FrameKind.Rows) {
       if (frame.columns.length !== this.order.length || frame.first > this.times.length) return;
       this.times.overwrite(frame.first, frame.times);

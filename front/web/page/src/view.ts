@@ -22,6 +22,13 @@ export class TimeView {
     }
   }
 
+  /** The latest time is earlier now. */
+  shrink(end: number): void {
+    this.end = end;
+    if (this.zoomed && this.zoomed[0] >= end) this.zoomed = undefined;
+    this.tell("range");
+  }
+
   /** Forgets the data, as before a new run. */
   restart(): void {
     this.end = 0;

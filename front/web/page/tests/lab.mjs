@@ -168,11 +168,11 @@ const tests = {
     await until("a step of a row", async () => Math.abs((await session(page)).state.now_s - 3.05) < 0.02);
     await button(page, "+1 s").click();
     await until("a step of a second", async () => Math.abs((await session(page)).state.now_s - 4.05) < 0.06);
-    await page.locator("body").press(" ");
+    await page.locator("main").press(" ");
     await until("playing", async () => (await session(page)).state.phase === "playing");
     await page.locator("select[name=speed]").selectOption("10");
     await until("ten times", async () => (await session(page)).state.speed === 10);
-    await page.locator("body").press(" ");
+    await page.locator("main").press(" ");
     await until("paused", async () => (await session(page)).state.phase === "paused");
     await page.locator("select[name=speed]").selectOption("most");
     await button(page, "Play").click();
