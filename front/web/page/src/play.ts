@@ -209,7 +209,7 @@ export class Play implements Shown {
         button("Compare…", "The same run with another control beside it", () => this.compare()),
         button("Copy link", "A link to what you see", () => this.copyLink()),
         button("Scenario", "Download the scenario with all changes: `ranpace run` gives the same figures", () => this.downloadScenario()),
-        button("Save run", "Keep its results in the server's folder", () => this.save()),
+        button("Keep", "Keep its results in the server's folder", () => this.save()),
       ),
     );
     this.showState();
@@ -327,7 +327,7 @@ export class Play implements Shown {
   private async save(): Promise<void> {
     for (const { run } of this.panels) {
       const { path } = await ask<Saved>("POST", `sessions/${run.session.id}/save`, {});
-      announce(`Saved: ${path}. It is under Results.`);
+      announce(`Kept: ${path}. It is under Results.`);
     }
   }
 

@@ -78,7 +78,7 @@ export class Results implements Shown {
       crumbs,
       folder.is_cut ? h("p", { class: "hint" }, "There is more in this folder than is shown.") : null,
       entries.length ? h("ul", { class: "entries" }, entries.map((entry) => this.entry(entry))) : null,
-      entries.length || folder.runs.length ? null : h("p", {}, "Nothing is here yet. `ranpace compare`, `run` and `sweep` leave their results in this folder, and so does “Save run” under Play."),
+      entries.length || folder.runs.length ? null : h("p", {}, "Nothing is here yet. `ranpace compare`, `run` and `sweep` leave their results in this folder, and so does “Keep” under Play."),
       folder.tables.map((table) => this.rowsOf(table.path, table.columns.map((name) => ({ name })), table.rows)),
       folder.runs.length ? this.runTable(folder.runs) : null,
       this.runsPlace,

@@ -393,13 +393,13 @@ const tests = {
     return page;
   },
 
-  async "a run that is saved is among the results"() {
+  async "a run that is kept is among the results"() {
     const page = await open();
     await pauseAt(page, 1);
-    await button(page, "Save run").click();
-    const note = page.locator(".announcements p", { hasText: "Saved" });
+    await button(page, "Keep").click();
+    const note = page.locator(".announcements p", { hasText: "Kept" });
     await note.waitFor({ timeout: 60_000 });
-    const path = /Saved: (.*)\. It is/.exec(await note.textContent())[1];
+    const path = /Kept: (.*)\. It is/.exec(await note.textContent())[1];
     const stored = await (await api(`results/run?path=${encodeURIComponent(path)}`)).json();
     assert.equal(stored.text, await scenario(page));
     return page;

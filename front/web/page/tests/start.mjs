@@ -19,7 +19,7 @@ export async function startBrowser() {
 
 /** Starts `ranpace lab` on a folder, at a free port. */
 export async function startLab(ranpace, folder) {
-  const server = spawn(ranpace, ["lab", folder, "--no-open", "--port", "0"], { stdio: ["ignore", "pipe", "pipe"] });
+  const server = spawn(ranpace, ["lab", folder, "--no-open", "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "pipe"] });
   let printed = "";
   const address = await new Promise((found, failed) => {
     const read = (bytes) => {
