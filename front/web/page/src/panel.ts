@@ -107,7 +107,8 @@ export class Panel {
   // ---- changes while it plays ----
 
   private layoutLive(about: ScenarioAbout): void {
-    const signature = JSON.stringify([about.flows, about.users.map(({ name }) => name), about.links, about.cells, about.changes]);
+    const subjects = this.run.session.columns.map(({ of, name }) => `${of} ${name}`);
+    const signature = JSON.stringify([about.flows, about.users.map(({ name }) => name), about.links, about.cells, about.changes, [...new Set(subjects)]]);
     if (signature === this.liveSignature) return;
     this.liveSignature = signature;
     const open = new Set([...this.cards.querySelectorAll<HTMLDetailsElement>("details[data-part]")].filter((part) => part.open).map((part) => part.dataset["part"]));
@@ -121,6 +122,7 @@ export class Panel {
       part("flows", "Flows", wide, this.flows(about)),
       about.users.length ? part("feed", "Radio information", false, this.feed()) : null,
       about.links.length ? part("links", "Links", wide && !this.map, this.links(about)) : null,
+      part("tables", "Tables so far", false, this.tables()),
       about.changes.length ? part("changes", `Changes (${about.changes.length})`, wide, changeList(about)) : null,
     ];
     replace(this.cards, cards);
@@ -194,6 +196,15 @@ export class Panel {
       h("button", { type: "button", "data-content": content, onclick: () => void this.edit({ edit: "set_feed", feed: feed.value as Feed, content: content satisfies FeedContent }) }, text),
     );
     return h("div", {}, field("Reports", feed), h("p", { class: "hint" }, "From now on reports contain:"), h("div", { class: "buttons" }, buttons));
+  }
+
+  /** The rows so far of each flow, link and user. */
+  private tables(): HTMLElement {
+    const { id, columns } = this.run.session;
+    const subjects = new Map(columns.map(({ of, name }) => [`${of} ${name}`, { of, name }]));
+    const link = (of: string, name: string, format: string, text: string) =>
+      h("a", { href: `api/sessions/${id}/table?${new URLSearchParams({ of, name, format }).toString()}`, download: `${of}-${name}.${format}` }, text);
+    return h("ul", { class: "plain" }, [...subjects.values()].map(({ of, name }) => h("li", {}, `${of} ${name}: `, link(of, name, "csv", "CSV"), " ", link(of, name, "parquet", "Parquet"))));
   }
 
   private links(about: ScenarioAbout): HTMLElement {
