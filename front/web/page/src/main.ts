@@ -7,7 +7,7 @@ import { h, replace } from "./dom";
 import { Gallery } from "./gallery";
 import { Play } from "./play";
 import { Results } from "./results";
-import { here, link, type Shown } from "./route";
+import { here, last, link, type Shown } from "./route";
 import { TOURS } from "./tours";
 import type { ServerInfo } from "./types";
 
@@ -78,7 +78,20 @@ function show(): void {
   document.title = `${VIEWS[known]!.title} – Ranpace lab`;
   replace(
     nav,
-    Object.entries(VIEWS).map(([name, { title }]) => h("a", { href: link(name), "aria-current": name === known ? "page" : undefined }, title)),
+    Object.entries(VIEWS).map(([name, { title }]) =>
+      h(
+        "a",
+        {
+          href: name === "play" ? last(name) : link(name),
+          "aria-current": name === known ? "page" : undefined,
+          onclick: (event) => {
+            // The run goes on.
+            if (name === "play" && known === "play") event.preventDefault();
+          },
+        },
+        title,
+      ),
+    ),
   );
   void shown.content.open(params).catch((fault: unknown) => {
     replace(main, h("p", { role: "alert", class: "fault" }, fault instanceof Error ? fault.message : String(fault)));

@@ -19,9 +19,17 @@ export function address(view: string, params: URLSearchParams): string {
   return new URL(hash(view, params), location.href).href;
 }
 
+const left = new Map<string, string>();
+
 /** Writes the view's state into the address, without opening it again. */
 export function note(view: string, params: URLSearchParams): void {
+  left.set(view, hash(view, params));
   history.replaceState(null, "", hash(view, params));
+}
+
+/** The address that a view had last. */
+export function last(view: string): string {
+  return left.get(view) ?? link(view);
 }
 
 export function link(view: string, params: Record<string, string> = {}): string {
