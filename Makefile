@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run test test-fast fmt lint doc unit python wheel bench soak instructions instructions-record install guide minimum-rust deny advisories
+.PHONY: run test test-fast fmt lint doc unit python page page-test wheel bench soak instructions instructions-record install guide minimum-rust deny advisories
 
 # `ranpace kernel` is built where clang and the headers of libelf and zlib are; everything else needs none of them.
 HAS_BPF := $(shell [ "$$(uname -s)" = Linux ] && command -v $${CLANG:-clang} >/dev/null && \
@@ -13,12 +13,14 @@ PYTHON ?= python3
 HAS_PYTHON := $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("yes" * (sys.version_info >= (3, 10)))' 2>/dev/null)
 # It is loaded by Python, and does not link to it.
 export PYO3_BUILD_EXTENSION_MODULE = 1
+# The page of `ranpace lab` is built where Node 20.19 or later is: vite's least version.
+HAS_NODE := $(shell command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' 2>/dev/null && echo yes)
 # What is checked has all features; what is installed leaves out brokers.
 CHECKED := --features ranpace/amqp $(FEATURES) $(if $(HAS_PYTHON),--features ranpace-python/bindings)
 
 # Builds, compares the default algorithms on the built-in link and in a simulated LTE cell, prints both tables and the names of the
 # reports, and says what to try next. The profile `first` builds sooner than `release`, and is a few per cent slower: Cargo.toml.
-# It leaves out `ranpace rnis`, `proxy`, `serve`, `fetch`, `kernel` and `pep`, whose packages no comparison needs.
+# It leaves out `ranpace rnis`, `proxy`, `serve`, `fetch`, `lab`, `kernel` and `pep`, whose packages no comparison needs.
 RANPACE = $${CARGO_TARGET_DIR:-target}/first/ranpace
 FIRST = --profile first --locked --package ranpace --no-default-features
 run:
@@ -40,10 +42,10 @@ run:
 	@echo "  $(RANPACE) reproduce --list                                     published experiments, each repeated by one command"
 	@echo
 	@echo "make install puts ranpace on your path, with all optimisations and with the commands that this build leaves out:"
-	@echo "\`ranpace rnis\`, \`proxy\`, \`serve\`, \`fetch\`, \`kernel\` and \`pep\`. README.md says what you can do with it."
+	@echo "\`ranpace rnis\`, \`proxy\`, \`serve\`, \`fetch\`, \`lab\`, \`kernel\` and \`pep\`. README.md says what you can do with it."
 
 # Everything that CI checks: format, warnings, documentation, every test.
-test: fmt lint doc unit python
+test: fmt lint doc unit python page-test
 
 # What needs neither root nor the real clock, in less than four minutes once it is built: libraries, the simulator, scenarios, the pages.
 # One command with the features of `unit`: cargo then builds nothing for it that `make test` does not need, too.
@@ -89,6 +91,24 @@ else
 	$(VENV)/bin/mypy --strict --config-file pyproject.toml front/python/python/ranpace
 	PYTHONPATH=$$(realpath $(PACKAGE)) RANPACE=$$(realpath $${CARGO_TARGET_DIR:-target}/debug/ranpace) \
 		$(VENV)/bin/python -m pytest --quiet --config-file pyproject.toml --doctest-modules $(PACKAGE) front/python/tests
+endif
+
+# The page of `ranpace lab`. The built files are committed, so that cargo needs no Node.
+PAGE = front/web/page
+page:
+	cd $(PAGE) && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
+
+# Are the committed files those of the sources? Then each feature is clicked through in Chromium, with the real server.
+page-test:
+ifeq ($(HAS_NODE),)
+	@test -z "$$RANPACE_NO_SKIP" || { echo "make page-test needs Node 20.19 or later with npm: see tools/node-requirements.txt" >&2; exit 1; }
+	@echo "skipped: the page of \`ranpace lab\` needs Node 20.19 or later with npm"
+else
+	$(MAKE) page
+	git diff --exit-code --stat -- $(PAGE)/dist || { echo "the built files are not those of the sources: commit what \`make page\` makes" >&2; exit 1; }
+	cd $(PAGE) && node --test tests/units.mjs
+	$(CARGO) build --package ranpace --locked
+	cd $(PAGE) && node tests/lab.mjs $$(realpath $${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/ranpace)
 endif
 
 # A wheel of the Python package for CPython 3.10 and later, in target/wheels.

@@ -38,4 +38,4 @@ pub use ranpace_network::{
     LinkResult, LostConnection, Moment, Packet, PepResult, RadioLinkResult, RunResult, Series, Source,
     SplitResult, Tap, TapEvent, Transfer, Updates, UserResult, link_names,
 };
-pub use simulation::{HintObserver, Simulation};
+pub use simulation::{HintObserver, SeriesSoFar, Simulation};

@@ -1,6 +1,6 @@
 //! Plays a scenario in virtual time.
 
-use ranpace_network::{Drive, Event, RadioReader, Reader, RunResult, Source, Tap, Updates};
+use ranpace_network::{Drive, Event, RadioReader, Reader, RunResult, Series, Source, Tap, Updates};
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
 use ranpace_rnis::update::Update;
@@ -27,6 +27,17 @@ pub type HintObserver<'a> = &'a mut dyn FnMut(Time, u32, &RadioHint);
 
 /// A network with the hosts of a simulation.
 type Network<'a> = ranpace_network::Network<'a, Due>;
+
+/// Series of a run that is not over, in the order of [`RunResult::flows`], `links` and `users`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct SeriesSoFar {
+    /// Of each flow.
+    pub flows: Vec<Series>,
+    /// Of each of [`link_names`](crate::link_names).
+    pub links: Vec<Series>,
+    /// Of each user of cells; empty for users without flows.
+    pub users: Vec<Series>,
+}
 
 /// A scenario ready to run. The same scenario and seed give the same result on any machine.
 pub struct Simulation<'a> {
@@ -108,6 +119,15 @@ impl<'a> Simulation<'a> {
         }
         self.network.set_now(until);
         until
+    }
+
+    /// The series so far, from row number `from` on, as the result will have them.
+    pub fn series_since(&self, from: usize) -> SeriesSoFar {
+        SeriesSoFar {
+            flows: self.endpoints.rows.iter().map(|rows| rows.since(from)).collect(),
+            links: self.network.link_rows().iter().map(|rows| rows.since(from)).collect(),
+            users: self.network.user_series_since(from),
+        }
     }
 
     /// Runs to the end, or until `go_on`, called regularly with the virtual time, returns false. What was measured until then is

@@ -332,6 +332,23 @@ fn a_handover_is_told_at_once_and_the_new_cell_begins_anew() {
 }
 
 #[test]
+fn a_feed_breaks_lies_and_is_mended_during_the_run() {
+    let change = |at: &str, content: &str| {
+        format!("[[change]]\nat = \"{at}\"\nfeed = \"rnis\"\ncontent = \"{content}\"\n")
+    };
+    let changes = [("200ms", "none"), ("400ms", "full"), ("600ms", "measured")].map(|(at, to)| change(at, to));
+    let (hints, _) = play(&format!("{CELL}{}", changes.concat()), Source::Edge, DOWN, Direction::Downlink);
+    for (now, hint) in &hints {
+        let is_a_lie = hint.active_users == 100;
+        assert_eq!(is_a_lie, (at(400)..at(600)).contains(&hint.measured_at), "{now:?}: {hint:?}");
+        assert!(!(at(200)..at(400)).contains(&hint.measured_at), "{now:?}");
+    }
+    let (plain, _) = play(CELL, Source::Edge, DOWN, Direction::Downlink);
+    assert_eq!(plain.len() - hints.len(), 25, "a report every 8 ms for 200 ms");
+    assert_eq!(plain.last().map(|last| last.1.measured_at), hints.last().map(|last| last.1.measured_at));
+}
+
+#[test]
 fn a_cell_of_which_nobody_reads_sleeps() {
     let text = CELL.split("[[flow]]").next().unwrap().to_owned()
         + "[[flow]]\nfrom = \"server\"\nto = \"mast\"\ncc = \"cubic\"\n";

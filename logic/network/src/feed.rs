@@ -26,7 +26,7 @@ use ranpace_cc::RadioHint;
 use ranpace_phy::Direction;
 use ranpace_rnis::wire::{Encoder, Record, UDP_IP_BYTES};
 use ranpace_rnis::{Averaging, CellGrant, Event, EventKind, Publisher, SlotReport};
-use ranpace_scenario::{Content, Encoding, FeedSpec, Hop, Scenario, Transport};
+use ranpace_scenario::{Content, Encoding, FeedKind, FeedSpec, Hop, Scenario, Transport};
 use ranpace_units::{Bytes, Rate, Time};
 
 use crate::control_channels::{ControlChannels, SlotDelivery};
@@ -188,6 +188,16 @@ impl Feed {
             .into_iter()
             .find(|channel| channel.under_way.front().is_some_and(|(at, _)| *at <= now))?;
         channel.under_way.pop_front().map(|(_, delivery)| delivery)
+    }
+
+    /// Reports have this content from now on; `None`: there are none.
+    pub fn set_content(&mut self, now: Time, feed: FeedKind, content: Option<Content>) {
+        let spec = match feed {
+            FeedKind::Edge => &mut self.edge.spec,
+            FeedKind::Modem => &mut self.modem.spec,
+        };
+        (spec.stop, spec.resume) = (content.is_none().then_some(now), None);
+        spec.content = content.unwrap_or(spec.content);
     }
 
     /// The next slot of a control channel that has arrived by now; `grants` then has its messages alone.

@@ -24,7 +24,7 @@ use crate::meter::{FlowMeter, LinkMeter, Meters};
 use crate::packet::{Direction, Packet, PacketHandle};
 use crate::radio::{self, Radio, RadioReader};
 use crate::random::part_seed;
-use crate::results::{CellResult, FeedResult, LinkResult, UserResult};
+use crate::results::{CellResult, FeedResult, LinkResult, Series, UserResult};
 use crate::route::{Place, Routes, Step, Stop, splits};
 use crate::series::LinkRows;
 use crate::updates;
@@ -449,6 +449,11 @@ impl<'a, E: Copy> Network<'a, E> {
                     self.arm_link(link as u32);
                 }
             }
+            &ChangeKind::FeedContent { feed, content } => {
+                if let Some(radio) = &mut self.radio {
+                    radio.feed().set_content(self.now, feed, content);
+                }
+            }
             other => hosts.on_change(self, other),
         }
     }
@@ -504,6 +509,11 @@ impl<'a, E: Copy> Network<'a, E> {
     /// Rows of the series of links so far.
     pub fn link_rows(&self) -> &[LinkRows] {
         &self.link_rows
+    }
+
+    /// The series of each user of cells from row number `from` on; empty for users without flows.
+    pub fn user_series_since(&self, from: usize) -> Vec<Series> {
+        self.radio.as_ref().map_or(Vec::new(), |radio| radio.series_since(from))
     }
 
     // Radio information.

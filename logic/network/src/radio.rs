@@ -14,7 +14,7 @@ use crate::feed::{self, Feed, Source};
 use crate::meter::Meters;
 use crate::packet::PacketHandle;
 use crate::random::mix;
-use crate::results::{CellResult, RadioLinkResult, UserResult};
+use crate::results::{CellResult, RadioLinkResult, Series, UserResult};
 use crate::series::{LinkRows, RadioRow, RadioRows};
 
 const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
@@ -473,6 +473,11 @@ impl<'a> Radio<'a> {
             user.rows.sample(&RadioRow { now, interval, serving, seen, before: user.last_row });
             user.last_row = seen.map(|seen| seen.0.link).unwrap_or_default();
         }
+    }
+
+    /// The series of each user from row number `from` on.
+    pub fn series_since(&self, from: usize) -> Vec<Series> {
+        self.users.iter().map(|user| user.rows.since(from)).collect()
     }
 
     /// Bytes in the cells, after all due events.

@@ -147,6 +147,19 @@ impl FlowRows {
         column.push(value);
     }
 
+    /// The rows from number `from` on, while more are to come.
+    pub fn since(&self, from: usize) -> Series {
+        let mut series = named_since(&FLOW_COLUMNS, &self.columns, from);
+        for (prefix, shown) in PREFIXES.into_iter().zip(&self.shown) {
+            series.columns.extend(shown.iter().map(|(name, values)| {
+                let mut values = values.get(from..).unwrap_or_default().to_vec();
+                values.resize(self.rows.saturating_sub(from), f64::NAN);
+                Column { name: format!("{prefix}_{name}"), values }
+            }));
+        }
+        series
+    }
+
     /// All rows.
     pub fn finish(self) -> Series {
         let rows = self.rows;
@@ -180,6 +193,15 @@ fn named_columns(names: &[&str], columns: Vec<Vec<f64>>) -> Series {
     let columns = names.iter().zip(columns).map(|(name, mut values)| {
         values.shrink_to_fit();
         Column { name: (*name).to_owned(), values }
+    });
+    Series { columns: columns.collect() }
+}
+
+/// The same of the rows from number `from` on.
+fn named_since(names: &[&str], columns: &[Vec<f64>], from: usize) -> Series {
+    let columns = names.iter().zip(columns).map(|(name, values)| Column {
+        name: (*name).to_owned(),
+        values: values.get(from..).unwrap_or_default().to_vec(),
     });
     Series { columns: columns.collect() }
 }
@@ -235,6 +257,11 @@ impl LinkRows {
             dropped_packets: of(4).iter().sum::<f64>() as u64,
             delay: mean(5).map(Span::from_secs_f64),
         }
+    }
+
+    /// The rows from number `from` on, while more are to come.
+    pub fn since(&self, from: usize) -> Series {
+        named_since(&LINK_COLUMNS, &self.columns, from)
     }
 
     pub(crate) fn finish(self) -> Series {
@@ -314,6 +341,11 @@ impl RadioRows {
             values[12] = probe.uplink.sinr_db;
         }
         push_row(&mut self.columns, &values);
+    }
+
+    /// The rows from number `from` on, while more are to come.
+    pub fn since(&self, from: usize) -> Series {
+        named_since(&RADIO_COLUMNS, &self.columns, from)
     }
 
     pub fn finish(self) -> Series {

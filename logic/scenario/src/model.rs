@@ -7,7 +7,7 @@ use ranpace_phy::Direction;
 use ranpace_radio::cell::{CellConfig, UserConfig};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
-use crate::rnis::FeedSpec;
+use crate::rnis::{Content, FeedSpec};
 
 /// A scenario to be played.
 #[derive(Clone, Debug, PartialEq)]
@@ -425,4 +425,20 @@ pub enum ChangeKind {
         /// The new target; above zero.
         target: Span,
     },
+    /// A feed of radio information has other content, whatever its own times of stopping and resuming say.
+    FeedContent {
+        /// The feed.
+        feed: FeedKind,
+        /// What its reports contain; `None` if there are none.
+        content: Option<Content>,
+    },
+}
+
+/// A feed of radio information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedKind {
+    /// From the cells to the edge, `[rnis]`.
+    Edge,
+    /// From devices' own modems, `[modem]`.
+    Modem,
 }

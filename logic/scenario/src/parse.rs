@@ -92,7 +92,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     let peps = pep::read(&mut root, &network, &flows);
     let rewriters = rewriter::read(&mut root, &network, &flows, &proxies, &rnis);
     let middleboxes = middlebox::read(&mut root, &network, &flows);
-    let changes = change::read(&mut root, &network, &flows, duration);
+    let changes = change::read(&mut root, &mut network, &flows, duration);
     let sample = read_sample(sample, duration, &network, &flows);
     root.finish();
     let Network { hosts, links, cells, users, .. } = network;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use ranpace_link::{Limit, QueueConfig, Trace};
 use ranpace_phy::{CqiThresholds, Direction, LteMcs, McsRule};
 use ranpace_radio::cell::{Air, ControlChannels, Division, Duplex, Errors, FadingConfig, Place};
-use ranpace_radio::channel::{FadingSpeed, PathLoss, Position, Sight};
+use ranpace_radio::channel::{FadingSpeed, Move, PathLoss, Position, Sight};
 use ranpace_radio::rlc::{Mode, Timers};
 use ranpace_radio::scheduler::{Alloc, Policy};
 use ranpace_radio::uplink::{PowerControl, ReportLevels};
-use ranpace_scenario::{ChangeKind, Hop, Scenario, TraceSource, Transport, cells, parse, vary};
+use ranpace_scenario::{ChangeKind, Content, FeedKind, Hop, Scenario, TraceSource, Transport, cells, parse, vary};
 use ranpace_units::{Bytes, Span, Time};
 
 const EVERY_KEY: &str = include_str!("every_key_of_cells.toml");
@@ -311,7 +311,49 @@ const REFUSED: &[(&str, &str)] = &[
         "f.toml:21:6: to: both cells of a handover must be at the same host; \"cell\" is at \"mast\", \"far\" at \"far\"...",
     ),
     ("F [[change]]\nat = \"1s\"\nlink = \"link1\"\nto = \"cell\"", "f.toml:18:1: missing key \"rate\" ..."),
+    (
+        "F [[change]]\nat = \"1s\"\nuser = \"ue\"\nposition = [1, 2]\nto = \"cell\"",
+        "f.toml:22:6: to: belongs to a handover, which is a change without `position`",
+    ),
+    (
+        "F [[change]]\nat = \"1s\"\nuser = \"ue\"\nposition = [1]",
+        "f.toml:21:12: position: expected two or three coordinates in metres, found 1",
+    ),
+    (
+        "F [[change]]\nat = \"1s\"\nfeed = \"rnis\"\nspeed = \"1m/s\"",
+        "f.toml:18:1: missing key \"content\" in [[change]] of a feed\nf.toml:21:9: speed: applies only to a change of a user",
+    ),
+    (
+        "F [[change]]\nat = \"1s\"\nfeed = \"rnis\"\nuser = \"ue\"\ncontent = \"none\"",
+        "f.toml:20:8: feed: a change has only one of link, flow, user and feed",
+    ),
+    (
+        "F [[change]]\nat = \"1s\"\nfeed = \"modem\"\ncontent = \"lies\"",
+        "f.toml:21:11: content: expected one of none, measured, full, empty, random, found \"lies\"",
+    ),
 ];
+
+#[test]
+fn users_are_moved_and_feeds_changed_in_order_of_time() {
+    let text = "duration = \"9s\"\n[[cell]]\nname = \"cell\"\n[[user]]\nname = \"ue\"\nposition = [7, 8, 2]\n\
+                [[flow]]\nfrom = \"cell\"\nto = \"ue\"\ncc = \"newreno\"\n\
+                [[change]]\nat = \"4s\"\nuser = \"ue\"\nposition = [50, 0]\n\
+                [[change]]\nat = \"2s\"\nuser = \"ue\"\nposition = [20, 0, 3]\nspeed = \"36km/h\"\n\
+                [[change]]\nat = \"3s\"\nfeed = \"rnis\"\ncontent = \"none\"\n\
+                [[change]]\nat = \"1s\"\nfeed = \"modem\"\ncontent = \"full\"\n";
+    let scenario = read(text);
+    let Place::Moved(first, moves) = &scenario.users[0].config.place else { panic!("{:?}", scenario.users) };
+    assert_eq!(**first, Place::Static(Position::new(7.0, 8.0, 2.0)));
+    let expected = [
+        Move { at: Time::from_secs(2), to: Position::new(20.0, 0.0, 3.0), speed_m_s: Some(10.0) },
+        Move { at: Time::from_secs(4), to: Position::new(50.0, 0.0, 2.0), speed_m_s: None },
+    ];
+    assert_eq!(moves[..], expected);
+    let changes: Vec<_> = scenario.changes.into_iter().map(|change| (change.at, change.what)).collect();
+    let full = ChangeKind::FeedContent { feed: FeedKind::Modem, content: Some(Content::Full) };
+    let none = ChangeKind::FeedContent { feed: FeedKind::Edge, content: None };
+    assert_eq!(changes, [(Time::from_secs(1), full), (Time::from_secs(3), none)]);
+}
 
 #[test]
 fn impossible_cells_are_refused_with_their_place() {

@@ -372,7 +372,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "cc = \"newreno\"",
         "cc = \"newreno\"\n[[change]]\nat = \"1s\"\ntarget = \"1s\"",
-        "f.toml:16:1: missing key \"link\", \"flow\" or \"user\" in [[change]]",
+        "f.toml:16:1: missing key \"link\", \"flow\", \"user\" or \"feed\" in [[change]]",
     ),
 ];
 

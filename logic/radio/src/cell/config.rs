@@ -7,8 +7,8 @@ use ranpace_phy::{
 
 use crate::channel::DelayProfile;
 use crate::channel::{
-    Carrier, Disc, FadingSpeed, Flicker, PathLoss, Position, Receiver, RecordedFading, Recording, Shadowing,
-    Sight, Trajectory, WalkRule,
+    Carrier, Disc, FadingSpeed, Flicker, Move, PathLoss, Position, Receiver, RecordedFading, Recording,
+    Shadowing, Sight, Trajectory, WalkRule,
 };
 use crate::harq::HarqConfig;
 use crate::rlc::BearerConfig;
@@ -255,6 +255,8 @@ pub enum Place {
     Path(Arc<Trajectory>),
     /// It walks at random, starting here or at a point of the area drawn by the seed.
     Walk(WalkRule, Option<Position>),
+    /// It is at this place until the first of these moves, which are in order of time.
+    Moved(Box<Place>, Vec<Move>),
 }
 
 /// Why a cell configuration is refused.

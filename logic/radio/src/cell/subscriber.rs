@@ -25,15 +25,7 @@ impl<P: Packet> Subscriber<P> {
     /// User number `id` under this seed, with empty buffers.
     pub fn new(id: u32, config: &UserConfig, seed: u64) -> Self {
         let own = seed.wrapping_add(u64::from(id).wrapping_mul(0xa076_1d64_78bd_642f));
-        let mobility = match &config.place {
-            Place::Static(position) => Mobility::Static(*position),
-            Place::Drop(disc) => Mobility::Static(disc.draw(seed, id.into())),
-            Place::Path(path) => Mobility::Path(Arc::clone(path)),
-            Place::Walk(rule, from) => {
-                let from = from.unwrap_or_else(|| rule.area.draw(seed, id.into()));
-                Mobility::Walk(Box::new(RandomWalk::new(*rule, from, seed, id.into())))
-            }
-        };
+        let mobility = mobility(&config.place, id, seed);
         Self { id, rlc: User::new(&config.bearers, own), mobility, seed: own, config: config.clone() }
     }
 
@@ -74,6 +66,20 @@ impl<P: Packet> Subscriber<P> {
                 }
             }
         }
+    }
+}
+
+/// The movement of user number `id` that a place means under this seed.
+fn mobility(place: &Place, id: u32, seed: u64) -> Mobility {
+    match place {
+        Place::Static(position) => Mobility::Static(*position),
+        Place::Drop(disc) => Mobility::Static(disc.draw(seed, id.into())),
+        Place::Path(path) => Mobility::Path(Arc::clone(path)),
+        Place::Walk(rule, from) => {
+            let from = from.unwrap_or_else(|| rule.area.draw(seed, id.into()));
+            Mobility::Walk(Box::new(RandomWalk::new(*rule, from, seed, id.into())))
+        }
+        Place::Moved(first, moves) => mobility(first, id, seed).moved(moves),
     }
 }
 

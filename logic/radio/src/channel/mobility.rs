@@ -16,6 +16,29 @@ pub enum Mobility {
     Path(Arc<Trajectory>),
     /// It walks at random.
     Walk(Box<RandomWalk>),
+    /// It moves as it does until a time, and from then on follows a path.
+    Then(Box<Mobility>, Moved),
+}
+
+/// A move of a user to another position.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Move {
+    /// When it begins.
+    pub at: Time,
+    /// The position.
+    pub to: Position,
+    /// Speed of the straight way to it, in m/s, above 0; `None` for at once.
+    pub speed_m_s: Option<f64>,
+}
+
+/// Where moves lead.
+#[derive(Clone, Debug)]
+pub struct Moved {
+    /// When the first of them begins.
+    from: Time,
+    path: Arc<Trajectory>,
+    /// Metres travelled until then.
+    travelled_m: f64,
 }
 
 impl Mobility {
@@ -26,6 +49,42 @@ impl Mobility {
             Self::Static(position) => Motion { position: *position, speed_m_s: 0.0, travelled_m: 0.0 },
             Self::Path(path) => path.at(now),
             Self::Walk(walk) => walk.at(now),
+            Self::Then(first, moved) if now < moved.from => first.at(now),
+            Self::Then(_, moved) => {
+                let motion = moved.path.at(now);
+                Motion { travelled_m: moved.travelled_m + motion.travelled_m, ..motion }
+            }
+        }
+    }
+
+    /// The same until the first of these moves, which are in order of time. A move that begins before the one before it has
+    /// arrived begins where the user is then.
+    #[must_use]
+    pub fn moved(self, moves: &[Move]) -> Self {
+        let Some(first) = moves.first() else { return self };
+        // A copy looks ahead: a walk cannot be queried backwards.
+        let start = self.clone().at(first.at);
+        let mut points = vec![(first.at, start.position)];
+        for next in moves {
+            let (arrival, target) = points[points.len() - 1]; // there is at least one
+            let from = if next.at < arrival {
+                // It turns on its way, which has a point before the target.
+                points.pop();
+                let (begin, origin) = points[points.len() - 1];
+                origin.towards(target, next.at.since(begin).ratio(arrival.since(begin)))
+            } else {
+                target
+            };
+            let way = next.speed_m_s.map_or(0.0, |speed| from.distance_m(next.to) / speed);
+            points.extend([(next.at, from), (next.at + Span::from_secs_f64(way), next.to)]);
+        }
+        match Trajectory::timed(points) {
+            Ok(path) => {
+                let moved = Moved { from: first.at, path: Arc::new(path), travelled_m: start.travelled_m };
+                Self::Then(Box::new(self), moved)
+            }
+            // Positions that are not finite, which no scenario has.
+            Err(_) => self,
         }
     }
 }
@@ -207,6 +266,35 @@ mod tests {
         }
         // Two points at one time are a jump.
         assert!(timed(&[(0, origin), (1, origin), (1, Position::new(9.0, 0.0, 0.0))]).is_ok());
+    }
+
+    #[test]
+    fn a_user_that_is_moved_goes_on_from_where_it_was() {
+        let at = |x: f64| Position::new(x, 0.0, 1.5);
+        let walk = Trajectory::waypoints(Time::ZERO, 2.0, &[at(0.0), at(100.0)]).unwrap();
+        let mut user = Mobility::Path(walk.into()).moved(&[
+            Move { at: Time::from_secs(10), to: at(50.0), speed_m_s: Some(10.0) }, // from 20 m: there after 3 s
+            Move { at: Time::from_secs(12), to: at(0.0), speed_m_s: Some(10.0) }, // on its way, at 40 m
+            Move { at: Time::from_secs(20), to: at(300.0), speed_m_s: None },
+        ]);
+        for (second, x, speed, travelled) in [
+            (0, 0.0, 2.0, 0.0),
+            (9, 18.0, 2.0, 18.0),
+            (10, 20.0, 10.0, 20.0),
+            (11, 30.0, 10.0, 30.0),
+            (12, 40.0, 10.0, 40.0),
+            (14, 20.0, 10.0, 60.0),
+            (16, 0.0, 0.0, 80.0),
+            (19, 0.0, 0.0, 80.0),
+            (20, 300.0, 0.0, 380.0),
+            (99, 300.0, 0.0, 380.0),
+        ] {
+            let motion = user.at(Time::from_secs(second));
+            let found = [motion.position.x, motion.speed_m_s, motion.travelled_m];
+            for (found, expected) in found.into_iter().zip([x, speed, travelled]) {
+                assert!((found - expected).abs() < 1e-6, "{second} s: {motion:?}");
+            }
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub use buildings::{
 };
 pub use decibel::{from_db, to_db};
 pub use fading::{Fading, FadingSpeed, FadingUser, Groups};
-pub use mobility::{Mobility, Trajectory, TrajectoryError};
+pub use mobility::{Mobility, Move, Moved, Trajectory, TrajectoryError};
 pub use noise::{NoiseSource, Receiver, Transmitter};
 pub use path_loss::{Carrier, NoSuchCarrier, Path, PathLoss, umi_breakpoint_m, umi_clear_probability};
 pub use place::{Disc, Motion, Position, Spread};

@@ -23,12 +23,13 @@ const MOST_USERS: usize = 100_000;
 const MOST_POINTS: usize = 100_000;
 
 /// The height of a place in metres, the default for positions without one.
-pub(super) fn height_m(place: &Place) -> f64 {
+pub(crate) fn height_m(place: &Place) -> f64 {
     match place {
         Place::Static(position) | Place::Walk(_, Some(position)) => position.z,
         Place::Drop(area) | Place::Walk(WalkRule { area, .. }, None) => area.centre.z,
         // Users carry their phones at 1.5 m (TR 38.901 Table 7.2-1).
         Place::Path(_) => 1.5,
+        Place::Moved(first, _) => height_m(first),
     }
 }
 
@@ -44,6 +45,10 @@ pub(super) fn lift(place: &mut Place, height_m: f64) {
             }
         }
         Place::Path(_) => {}
+        Place::Moved(first, moves) => {
+            lift(first, height_m);
+            moves.iter_mut().for_each(|next| next.to.z = height_m);
+        }
     }
 }
 

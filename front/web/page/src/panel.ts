@@ -1,0 +1,368 @@
+// A run: what can be changed while it plays, and its charts.
+
+import { announce, field, h, replace, select } from "./dom";
+import { Chart, type ChartOptions, type Trace } from "./chart";
+import { number, titleOf, unitOf } from "./columns";
+import { ControlEditor } from "./control";
+import { ResourceGrid } from "./heat";
+import { CellMap } from "./map";
+import { paint } from "./paint";
+import { Run, type RunEvent } from "./run";
+import { CONTENTS, FlowForm, numberInput } from "./setup";
+import { statesOf } from "./states";
+import type { Pairs } from "./chart";
+import type { BuildFlow, Controls, Edit, Feed, FeedContent, FlowAbout, LinkAbout, ScenarioAbout } from "./types";
+import type { TimeView } from "./view";
+
+/** Arrow keys move a user in steps; the run is asked when they rest. */
+const MOVE_REST_MS = 250;
+const MOST_LIMITS = 3;
+
+export interface PanelHost {
+  controls: Controls;
+  view: TimeView;
+  /** Charts of two runs side by side have the same scales. */
+  pairs: Pairs;
+  /** Something about the run has changed. */
+  changed: (panel: Panel, event: RunEvent) => void;
+  /** An edit was made, to be repeated beside. */
+  edited: (panel: Panel, edit: Edit) => void;
+}
+
+export class Panel {
+  /** Its charts. */
+  readonly element: HTMLElement;
+  /** What can be changed while it plays. */
+  readonly live: HTMLElement;
+  run!: Run;
+  private readonly cards = h("div", {});
+  private readonly charts = h("div", { class: "charts" });
+  private drawn: (Chart | ResourceGrid)[] = [];
+  private signature = "";
+  private liveSignature = "";
+  private map: CellMap | undefined;
+  private flow = "";
+  private user = "";
+  private readonly moves = new Map<string, number>();
+  private edits: Promise<unknown> = Promise.resolve();
+  private readonly drawMap = () => this.showUsers();
+
+  constructor(
+    readonly title: string,
+    private readonly host: PanelHost,
+  ) {
+    this.element = h("section", { class: "panel", "aria-label": title || "Run" }, title ? h("h2", {}, title) : null, this.charts);
+    this.live = h("section", { class: "live", "aria-label": `Change now${title && `, ${title}`}` }, h("h2", {}, title || "Change now"), this.cards);
+  }
+
+  async begin(text: string, paused: boolean, speed: number | "most"): Promise<void> {
+    this.run = await Run.begin({ text, paused, speed }, (event) => this.hear(event));
+    this.layout();
+  }
+
+  destroy(): void {
+    this.run?.end();
+    for (const chart of this.drawn) chart.destroy();
+    this.host.pairs.forget(this.drawn);
+    this.element.remove();
+    this.live.remove();
+  }
+
+  restyle(): void {
+    for (const chart of this.drawn) chart.restyle();
+    this.showUsers();
+  }
+
+  /** Makes a change now, after those before it. */
+  edit(edit: Edit, repeat = true): Promise<void> {
+    const made = this.edits.then(async () => {
+      const edited = await this.run.edit(edit);
+      announce(`${this.title ? `${this.title}: ` : ""}${edited.what} (from ${number(edited.at_s)} s)`);
+      if (repeat) this.host.edited(this, edit);
+    });
+    this.edits = made.catch((fault: unknown) => announce(fault instanceof Error ? fault.message : String(fault), "error"));
+    return made;
+  }
+
+  private hear(event: RunEvent): void {
+    if (!this.run) return;
+    const times = this.run.rowTimes();
+    if (event === "rows" && times.length) this.host.view.extend(times.at(-1)!);
+    if (event === "about") this.layout();
+    if (event === "rows") {
+      for (const chart of this.drawn) chart.update();
+      if (this.map) paint(this.drawMap);
+    }
+    this.host.changed(this, event);
+  }
+
+  private layout(): void {
+    const { about } = this.run.session;
+    if (!about.flows.some(({ name }) => name === this.flow)) this.flow = about.flows[0]?.name ?? "";
+    if (!about.users.some(({ name }) => name === this.user)) this.user = about.users[0]?.name ?? "";
+    this.layoutLive(about);
+    this.layoutCharts();
+  }
+
+  // ---- changes while it plays ----
+
+  private layoutLive(about: ScenarioAbout): void {
+    const subjects = this.run.session.columns.map(({ of, name }) => `${of} ${name}`);
+    const signature = JSON.stringify([about.flows, about.users.map(({ name }) => name), about.links, about.cells, about.changes, [...new Set(subjects)]]);
+    if (signature === this.liveSignature) return;
+    this.liveSignature = signature;
+    const open = new Set([...this.cards.querySelectorAll<HTMLDetailsElement>("details[data-part]")].filter((part) => part.open).map((part) => part.dataset["part"]));
+    const part = (name: string, title: string, first: boolean, ...content: (HTMLElement | null)[]) =>
+      h("details", { class: "card", "data-part": name, open: this.cards.childElementCount ? open.has(name) : first }, h("summary", {}, title), content);
+    this.map = about.users.length ? (this.map ?? new CellMap((user, x, y) => this.moveSoon(user, x, y))) : undefined;
+    // On a narrow page the charts would be far below.
+    const wide = matchMedia("(min-width: 40rem)").matches;
+    const cards = [
+      this.map ? part("map", "Users", true, this.map.element, about.cells.length > 1 ? this.handover(about) : null) : null,
+      part("flows", "Flows", wide, this.flows(about)),
+      about.users.length ? part("feed", "Radio information", false, this.feed()) : null,
+      about.links.length ? part("links", "Links", wide && !this.map, this.links(about)) : null,
+      part("tables", "Tables so far", false, this.tables()),
+      about.changes.length ? part("changes", `Changes (${about.changes.length})`, wide, changeList(about)) : null,
+    ];
+    replace(this.cards, cards);
+    this.showUsers();
+  }
+
+  private moveSoon(user: string, x: number, y: number): void {
+    clearTimeout(this.moves.get(user));
+    this.moves.set(user, window.setTimeout(() => void this.edit({ edit: "move_user", user, x_m: x, y_m: y }), MOVE_REST_MS));
+  }
+
+  private showUsers(): void {
+    if (!this.map) return;
+    const { run } = this;
+    const { about } = run.session;
+    this.map.show(
+      about.cells.map(({ name, x_m, y_m }) => ({ name, x: x_m, y: y_m })),
+      about.users.map(({ name, position_m, can_move }) => {
+        const [x, y] = [run.last("user", name, "x_m"), run.last("user", name, "y_m")];
+        const cqi = run.last("user", name, "cqi");
+        const note = Number.isNaN(cqi) ? undefined : `CQI ${cqi}`;
+        return { name, x: Number.isNaN(x) ? (position_m?.[0] ?? 0) : x, y: Number.isNaN(y) ? (position_m?.[1] ?? 0) : y, movable: can_move, ...(note ? { note } : {}) };
+      }),
+    );
+  }
+
+  private handover(about: ScenarioAbout): HTMLElement {
+    const user = select(about.users.map(({ name }) => [name, name]), this.user, () => undefined);
+    const to = select(about.cells.map(({ name }) => [name, name]), about.cells[1]!.name, () => undefined);
+    const go = h("button", { type: "button", onclick: () => void this.edit({ edit: "hand_over", user: user.value, to: to.value }) }, "Hand over");
+    return h("div", { class: "row" }, field("User", user), field("To cell", to), go);
+  }
+
+  private flows(about: ScenarioAbout): HTMLElement {
+    const users = about.users.map(({ name }) => name);
+    const fresh: BuildFlow = { user: users[0] ?? null, cc: "cubic" };
+    const add = h("details", { class: "flow" }, h("summary", {}, "Add a flow now"), new FlowForm(fresh, users, this.host.controls).element);
+    add.append(h("button", { type: "button", class: "primary", onclick: () => void this.edit({ edit: "add_flow", flow: { ...fresh } }) }, "Add"));
+    return h("div", {}, about.flows.map((flow) => this.flowRow(flow)), add);
+  }
+
+  private flowRow(flow: FlowAbout): HTMLElement {
+    const now = this.run.state.now_s;
+    const over = flow.stop_s !== null && flow.stop_s <= now;
+    const editor = new ControlEditor(this.host.controls, flow.cc);
+    const change = h("button", { type: "button", class: "primary", onclick: () => void this.edit({ edit: "replace_flow", flow: flow.entry, cc: editor.value() }) }, "Change");
+    const target = /c2tcp/.test(flow.cc)
+      ? h(
+          "div",
+          { class: "row" },
+          field("Target delay, ms", numberInput(Number(/target=(\d+(?:\.\d+)?)ms/.exec(flow.cc)?.[1] ?? 50) / 1e3, 1e-3, { min: 1 }, (value) => {
+            if (value) void this.edit({ edit: "set_target", flow: flow.entry, target_s: value });
+          }), "What the application asks for; it counts at once."),
+        )
+      : null;
+    const when = over ? `ended at ${number(flow.stop_s!)} s` : flow.start_s > now ? `starts at ${number(flow.start_s)} s` : flow.stop_s === null ? "" : `stops at ${number(flow.stop_s)} s`;
+    return h(
+      "details",
+      { class: over ? "flow over" : "flow" },
+      h("summary", {}, h("b", {}, flow.name), ` ${flow.cc}, ${flow.from} → ${flow.to} ${when && `(${when})`}`),
+      h("p", { class: "hint" }, `Workload: ${flow.workload}. A connection keeps its control: a change stops this flow and starts one with the other.`),
+      target,
+      over || flow.cc === "udp" ? null : [editor.element, change],
+      over ? null : h("button", { type: "button", onclick: () => void this.edit({ edit: "stop_flow", flow: flow.entry }) }, "Stop this flow"),
+    );
+  }
+
+  private feed(): HTMLElement {
+    const feed = select([["rnis", "from the cell to the edge"], ["modem", "from the devices' own modems"]], "rnis", () => undefined);
+    const buttons = CONTENTS.map(([content, text]) =>
+      h("button", { type: "button", "data-content": content, onclick: () => void this.edit({ edit: "set_feed", feed: feed.value as Feed, content: content satisfies FeedContent }) }, text),
+    );
+    return h("div", {}, field("Reports", feed), h("p", { class: "hint" }, "From now on reports contain:"), h("div", { class: "buttons" }, buttons));
+  }
+
+  /** The rows so far of each flow, link and user. */
+  private tables(): HTMLElement {
+    const { id, columns } = this.run.session;
+    const subjects = new Map(columns.map(({ of, name }) => [`${of} ${name}`, { of, name }]));
+    const link = (of: string, name: string, format: string, text: string) =>
+      h("a", { href: `api/sessions/${id}/table?${new URLSearchParams({ of, name, format }).toString()}`, download: `${of}-${name}.${format}` }, text);
+    return h("ul", { class: "plain" }, [...subjects.values()].map(({ of, name }) => h("li", {}, `${of} ${name}: `, link(of, name, "csv", "CSV"), " ", link(of, name, "parquet", "Parquet"))));
+  }
+
+  private links(about: ScenarioAbout): HTMLElement {
+    const row = (link: LinkAbout) => {
+      const rate = numberInput(link.rate_bit_s, 1e6, { min: 0 }, (value) => {
+        if (value) void this.edit({ edit: "set_link", link: link.name, rate_bit_s: value });
+      });
+      const delay = numberInput(link.delay_s, 1e-3, { min: 0 }, (value) => {
+        if (value !== null) void this.edit({ edit: "set_link", link: link.name, delay_s: value });
+      });
+      return h("fieldset", { class: "row" }, h("legend", {}, `${link.name}: ${link.from} → ${link.to}`), field("Rate, Mbit/s", rate), field("Delay, ms", delay));
+    };
+    return h("div", {}, about.links.map(row));
+  }
+
+  // ---- charts ----
+
+  private layoutCharts(): void {
+    const options = this.chartOptions();
+    const { grid, about } = this.run.session;
+    const signature = JSON.stringify([options.map(({ title, unit, states, traces }) => [title, unit, states, traces.map(({ label }) => label)]), grid, about.cells, this.flow, this.user]);
+    if (signature !== this.signature) {
+      this.signature = signature;
+      for (const chart of this.drawn) chart.destroy();
+      this.host.pairs.forget(this.drawn);
+      const charts = options.map((one) => new Chart(one, this.host.view, this.host.pairs));
+      const grids = this.grids();
+      this.drawn = [...charts, ...grids];
+      const choose = h(
+        "div",
+        { class: "row choose" },
+        about.flows.length > 1 ? field("States of flow", select(about.flows.map(({ name, cc }) => [name, `${name} (${cc})`]), this.flow, (name) => this.choose(name, this.user))) : null,
+        about.users.length > 1 ? field("Radio of user", select(about.users.map(({ name }) => [name, name]), this.user, (name) => this.choose(this.flow, name))) : null,
+      );
+      replace(this.charts, charts.slice(0, 1).map((chart) => chart.element), grids.map((chart) => chart.element), charts.slice(1, 6).map((chart) => chart.element), choose, charts.slice(6).map((chart) => chart.element));
+    }
+    for (const chart of this.drawn) {
+      if (chart instanceof Chart) chart.mark(about.changes.map(({ at_s }) => at_s));
+      chart.update();
+    }
+  }
+
+  private choose(flow: string, user: string): void {
+    [this.flow, this.user] = [flow, user];
+    this.layoutCharts();
+  }
+
+  private grids(): ResourceGrid[] {
+    const { grid, about } = this.run.session;
+    if (!grid) return [];
+    return about.cells.flatMap((cell, number) =>
+      [false, true].flatMap((uplink) => {
+        const lanes = grid.lanes.map((lane, index) => ({ lane, index })).filter(({ lane }) => lane.uplink === uplink && (about.users[lane.number]?.cell ?? 0) === number);
+        if (lanes.length === 0) return [];
+        const where = about.cells.length > 1 ? `, ${cell.name}` : "";
+        return [
+          new ResourceGrid(
+            {
+              title: `Who gets which share of the ${uplink ? "uplink" : "downlink"}${where}`,
+              prbs: cell.prbs,
+              bin_s: grid.bin_s,
+              times: this.run.binTimes,
+              lanes: lanes.map(({ lane, index }) => ({ label: lane.user, values: () => this.run.lane(index) })),
+            },
+            this.host.view,
+          ),
+        ];
+      }),
+    );
+  }
+
+  private trace(of: "flow" | "link" | "user", name: string, column: string, label: string, colour: Trace["colour"]): Trace {
+    return { label, colour, times: this.run.rowTimes, values: () => this.run.values(of, name, column) };
+  }
+
+  /** The links whose capacities bound the flows, each with its first flow: users' radio, and the slowest wired link otherwise. */
+  private bottlenecks(about: ScenarioAbout): { link: string; flow: number }[] {
+    const found = new Map<string, number>();
+    about.flows.forEach((flow, index) => {
+      const add = (link: string) => {
+        if (!found.has(link)) found.set(link, index);
+      };
+      if (about.users.some(({ name }) => name === flow.to)) add(`${flow.to}.down`);
+      else if (about.users.some(({ name }) => name === flow.from)) add(`${flow.from}.up`);
+      else {
+        const towards = about.links.filter(({ rate_bit_s, from, to }) => rate_bit_s !== null && (to === flow.to || from === flow.from));
+        const slowest = towards.sort((a, b) => a.rate_bit_s! - b.rate_bit_s!)[0];
+        if (slowest) add(slowest.name);
+      }
+    });
+    return [...found].map(([link, flow]) => ({ link, flow })).filter(({ link }) => this.run.columnsOf("link", link).includes("capacity_bit_s"));
+  }
+
+  private chartOptions(): ChartOptions[] {
+    const { about } = this.run.session;
+    const flows = about.flows;
+    const perFlow = (column: string) => flows.map(({ name }, index) => this.trace("flow", name, column, name, index)).filter((_, index) => this.run.columnsOf("flow", flows[index]!.name).includes(column));
+    const bottlenecks = this.bottlenecks(about);
+    const capacity = bottlenecks
+      .slice(0, MOST_LIMITS)
+      .map(({ link, flow }) => ({ ...this.trace("link", link, "capacity_bit_s", `capacity of ${link}`, bottlenecks.length === 1 ? "reference" : flow), limit: true }));
+    const charts: ChartOptions[] = [
+      { title: "Rate against capacity", about: "Goodput of each flow, and what the link or the user's channel could carry.", unit: unitOf("_bit_s"), traces: [...perFlow("goodput_bit_s"), ...capacity] },
+      { title: "Queueing delay", unit: unitOf("_s"), traces: perFlow("queueing_delay_mean_s") },
+      { title: "Round-trip time", unit: unitOf("_s"), traces: perFlow("srtt_s") },
+      { title: "Congestion window", unit: unitOf("_bytes"), traces: perFlow("cwnd_bytes") },
+      { title: "Pacing rate", about: "None: the window alone decides.", unit: unitOf("_bit_s"), traces: perFlow("pacing_bit_s") },
+      {
+        title: "Waiting data",
+        about: "In the base station's buffers, and in the queues of links.",
+        unit: unitOf("_bytes"),
+        traces: about.users.length
+          ? about.users.map(({ name }, index) => this.trace("user", name, "queue_bytes", name, index))
+          : bottlenecks.map(({ link }, index) => this.trace("link", link, "queued_bytes", link, index)),
+      },
+    ];
+    const cc = flows.find(({ name }) => name === this.flow)?.cc ?? "";
+    charts.push(...this.stateCharts(this.flow, cc));
+    if (this.user) {
+      const of = (column: string, label: string, place: number) => this.trace("user", this.user, column, label, place);
+      charts.push(
+        { title: `CQI and MCS of ${this.user}`, unit: { name: "index", factor: 1 }, traces: [of("cqi", "CQI", 0), of("mcs", "MCS", 1), of("uplink_mcs", "MCS, uplink", 2)] },
+        { title: `SINR of ${this.user}`, unit: unitOf("_db"), fromZero: false, traces: [of("sinr_db", "downlink", 0), of("uplink_sinr_db", "uplink", 1)] },
+        { title: `Rate of the radio of ${this.user}`, about: "Size of the transport blocks sent for the first time.", unit: unitOf("_bit_s"), traces: [of("scheduled_bit_s", "downlink", 0), of("uplink_scheduled_bit_s", "uplink", 1)] },
+      );
+    }
+    return charts.filter(({ traces }) => traces.length > 0);
+  }
+
+  /** The control's own state: a chart for each set of names, and one for all quantities of a unit. */
+  private stateCharts(flow: string, cc: string): ChartOptions[] {
+    const own = this.run.columnsOf("flow", flow).filter((column) => /^(state|receiver|proxy)_/.test(column));
+    const charts: ChartOptions[] = [];
+    const units = new Map<string, string[]>();
+    for (const column of own) {
+      const states = statesOf(column, cc);
+      if (states) {
+        const title = column === "state_state" ? `State of ${flow}` : `${titleOf(column)} of ${flow}`;
+        charts.push({ title, about: cc, unit: { name: "", factor: 1 }, states, traces: [this.trace("flow", flow, column, titleOf(column), 0)] });
+      } else {
+        // Quantities without a unit have nothing in common.
+        const unit = unitOf(column).name || column;
+        units.set(unit, [...(units.get(unit) ?? []), column]);
+      }
+    }
+    for (const columns of units.values()) {
+      const single = columns.length === 1;
+      charts.push({
+        title: single ? `${titleOf(columns[0]!)} of ${flow}` : `Internals of ${flow}`,
+        ...(single ? {} : { about: cc }),
+        unit: unitOf(columns[0]!),
+        traces: columns.map((column, index) => this.trace("flow", flow, column, titleOf(column), index)),
+      });
+    }
+    return charts;
+  }
+}
+
+function changeList(about: ScenarioAbout): HTMLElement {
+  return h("ol", { class: "changes" }, about.changes.map(({ at_s, what }) => h("li", {}, `${number(at_s)} s: ${what}`)));
+}

@@ -1,0 +1,58 @@
+// The pictures of docs/lab.md and of the README: `node tests/pictures.mjs PATH-OF-RANPACE`. Look at them before they are committed.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { startBrowser, startLab } from "./start.mjs";
+
+const [, , program] = process.argv;
+if (!program) throw new Error("usage: node tests/pictures.mjs PATH-OF-RANPACE");
+const ranpace = resolve(program);
+const docs = resolve(import.meta.dirname, "../../../../docs");
+const folder = mkdtempSync(join(tmpdir(), "lab-pictures-"));
+const browser = await startBrowser();
+execFileSync(ranpace, ["compare", "--seeds", "3", "--time", "20s", "--cc", "cubic,bbr1,vegas,c2tcp:target=50ms", "--out", "."], { cwd: folder });
+const lab = await startLab(ranpace, folder);
+
+async function take(name, hash, options, act = async () => {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, colorScheme: "light", ...options });
+  const page = await context.newPage();
+  await page.goto(lab.address + hash);
+  await act(page);
+  await page.waitForTimeout(800);
+  await page.screenshot({ path: join(docs, `${name}.png`) });
+  await context.close();
+}
+
+const ends = (page) => page.locator('.transport [data-phase="ended"], .transport [data-phase="paused"]').waitFor({ timeout: 120_000 });
+async function playTo(page, seconds) {
+  await page.locator(".chart canvas").first().waitFor();
+  await page.locator(".transport input[type=range]").evaluate((range, value) => {
+    range.value = String(value);
+    range.dispatchEvent(new Event("change"));
+  }, seconds);
+  await page.waitForTimeout(500);
+  await ends(page);
+}
+
+await take("lab", "", {}, async (page) => {
+  await playTo(page, 12);
+  const phone = page.locator('.side [data-user="phone"]');
+  await phone.focus();
+  for (let step = 0; step < 4; step += 1) await page.keyboard.press("Shift+ArrowRight");
+  await page.locator("ol.changes li").waitFor();
+  await playTo(page, 24);
+  await page.waitForTimeout(5000);
+});
+await take("lab-compare", "#/play?tour=c2tcp&step=1", { viewport: { width: 1280, height: 1000 } }, async (page) => {
+  await page.locator(".looked-at").first().waitFor();
+  await page.waitForTimeout(12_000);
+  await page.evaluate(() => scrollTo(0, 0));
+});
+await take("lab-results", "#/results?path=compare", { colorScheme: "dark" }, async (page) => {
+  await page.locator(".scatter path").first().waitFor();
+});
+await browser.close();
+lab.stop();
+rmSync(folder, { recursive: true, force: true });

@@ -1,0 +1,35 @@
+// The server and the browser of the tests.
+
+import { spawn } from "node:child_process";
+import { accessSync, constants } from "node:fs";
+import { chromium } from "playwright-core";
+
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+/** Starts Chromium; ends the program where there is none. */
+export async function startBrowser() {
+  try {
+    accessSync(CHROMIUM, constants.X_OK);
+  } catch {
+    console.log(`skipped: needs Chromium at ${CHROMIUM}, or where CHROMIUM says`);
+    process.exit(process.env.RANPACE_NO_SKIP === "1" ? 1 : 0);
+  }
+  return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+}
+
+/** Starts `ranpace lab` on a folder, at a free port. */
+export async function startLab(ranpace, folder) {
+  const server = spawn(ranpace, ["lab", folder, "--no-open", "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "pipe"] });
+  let printed = "";
+  const address = await new Promise((found, failed) => {
+    const read = (bytes) => {
+      printed += bytes;
+      const match = /http:\/\/[^\s]+/.exec(printed);
+      if (match) found(match[0]);
+    };
+    server.stdout.on("data", read);
+    server.stderr.on("data", read);
+    server.on("exit", (code) => failed(new Error(`ranpace lab ended with ${code}: ${printed}`)));
+  });
+  return { address: address.endsWith("/") ? address : `${address}/`, stop: () => server.kill(), printed: () => printed };
+}
