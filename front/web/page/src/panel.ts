@@ -2,14 +2,14 @@
 
 import { announce, field, h, replace, select } from "./dom";
 import { Chart, type ChartOptions, type Trace } from "./chart";
-import { number, titleOf, unitOf } from "./columns";
+import { number, titleOf, unitOf, type Unit } from "./columns";
 import { ControlEditor } from "./control";
 import { ResourceGrid } from "./heat";
 import { CellMap } from "./map";
 import { paint } from "./paint";
 import { Run, type RunEvent } from "./run";
 import { CONTENTS, FlowForm, numberInput } from "./setup";
-import { statesOf } from "./states";
+import { kindOf, statesOf } from "./states";
 import type { Pairs } from "./chart";
 import type { BuildFlow, Controls, Edit, Feed, FeedContent, FlowAbout, LinkAbout, ScenarioAbout } from "./types";
 import type { TimeView } from "./view";
@@ -334,28 +334,28 @@ export class Panel {
     return charts.filter(({ traces }) => traces.length > 0);
   }
 
-  /** The control's own state: a chart for each set of names, and one for all quantities of a unit. */
+  /** The control's own state: a chart for each set of named states, and one for all quantities of a unit. */
   private stateCharts(flow: string, cc: string): ChartOptions[] {
     const own = this.run.columnsOf("flow", flow).filter((column) => /^(state|receiver|proxy)_/.test(column));
     const charts: ChartOptions[] = [];
-    const units = new Map<string, string[]>();
+    const groups = new Map<string, { unit: Unit; title: string; columns: string[] }>();
     for (const column of own) {
       const states = statesOf(column, cc);
       if (states) {
         const title = column === "state_state" ? `State of ${flow}` : `${titleOf(column)} of ${flow}`;
         charts.push({ title, about: cc, unit: { name: "", factor: 1 }, states, traces: [this.trace("flow", flow, column, titleOf(column), 0)] });
       } else {
-        // Quantities without a unit have nothing in common.
-        const unit = unitOf(column).name || column;
-        units.set(unit, [...(units.get(unit) ?? []), column]);
+        const { unit, title } = kindOf(column, cc);
+        const group = groups.get(unit.name || title) ?? { unit, title, columns: [] };
+        groups.set(unit.name || title, group);
+        group.columns.push(column);
       }
     }
-    for (const columns of units.values()) {
-      const single = columns.length === 1;
+    for (const { unit, title, columns } of groups.values()) {
       charts.push({
-        title: single ? `${titleOf(columns[0]!)} of ${flow}` : `Internals of ${flow}`,
-        ...(single ? {} : { about: cc }),
-        unit: unitOf(columns[0]!),
+        title: `${title || "Internals"} of ${flow}`,
+        ...(title ? {} : { about: cc }),
+        unit,
         traces: columns.map((column, index) => this.trace("flow", flow, column, titleOf(column), index)),
       });
     }
