@@ -20,7 +20,7 @@ CHECKED := --features ranpace/amqp $(FEATURES) $(if $(HAS_PYTHON),--features ran
 
 # Builds, compares the default algorithms on the built-in link and in a simulated LTE cell, prints both tables and the names of the
 # reports, and says what to try next. The profile `first` builds sooner than `release`, and is a few per cent slower: Cargo.toml.
-# It leaves out `ranpace rnis`, `proxy`, `serve`, `fetch`, `kernel` and `pep`, whose packages no comparison needs.
+# It leaves out `ranpace rnis`, `proxy`, `serve`, `fetch`, `lab`, `kernel` and `pep`, whose packages no comparison needs.
 RANPACE = $${CARGO_TARGET_DIR:-target}/first/ranpace
 FIRST = --profile first --locked --package ranpace --no-default-features
 run:
@@ -42,7 +42,7 @@ run:
 	@echo "  $(RANPACE) reproduce --list                                     published experiments, each repeated by one command"
 	@echo
 	@echo "make install puts ranpace on your path, with all optimisations and with the commands that this build leaves out:"
-	@echo "\`ranpace rnis\`, \`proxy\`, \`serve\`, \`fetch\`, \`kernel\` and \`pep\`. README.md says what you can do with it."
+	@echo "\`ranpace rnis\`, \`proxy\`, \`serve\`, \`fetch\`, \`lab\`, \`kernel\` and \`pep\`. README.md says what you can do with it."
 
 # Everything that CI checks: format, warnings, documentation, every test.
 test: fmt lint doc unit python page-test

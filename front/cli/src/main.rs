@@ -14,6 +14,7 @@ mod hint_source;
 mod interrupt;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod lab;
 mod list;
 #[cfg(all(target_os = "linux", any(feature = "rnis", feature = "kernel")))]
 mod log;
@@ -48,6 +49,7 @@ use clap::{Parser, Subcommand};
     ranpace compare                                        the default algorithms on the built-in link\n  \
     ranpace compare --trace FILE --cc cubic,c2tcp:target=50ms --rtt 20ms --buffer 150KB\n  \
     ranpace run scenario.toml --out results/\n  \
+    ranpace lab                                            play, change and compare links and cells in the browser\n  \
     ranpace emulate scenario.toml -- PROGRAM                real programs behind its links and cells\n  \
     ranpace rnis serve --source lines=unix:cell.sock        radio information of cells, by ETSI MEC 012\n  \
     ranpace proxy --config proxy.toml                       share users' radio among their real connections\n  \
@@ -90,6 +92,7 @@ enum Command {
     Model(model::Model),
     Trace(trace::Trace),
     List(list::List),
+    Lab(lab::Lab),
 }
 
 fn main() -> ExitCode {
@@ -121,6 +124,7 @@ fn main() -> ExitCode {
         Command::Model(command) => command.run(),
         Command::Trace(command) => command.run(),
         Command::List(command) => command.run(),
+        Command::Lab(command) => command.run(),
     };
     match outcome.and_then(|()| output::end()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -53,7 +53,7 @@ pub use report::{CaptionedPlot, Chapter, Comparison, Report};
 pub use row::{COLUMNS, Column, CompareRow};
 pub use run::{Job, Runner};
 pub use single::{flow_rows, run_report};
-pub use store::{Store, StoreError, folder_name, key, put, read_run, read_run_with_origin};
+pub use store::{Store, StoreError, folder_name, key, put, read_run, read_run_with_origin, read_summary};
 pub use summary::{FileSummary, FlowSummary, Origin, RunSummary, SCHEMA, TransferSummary};
 pub use sweep::{SweepError, SweepSpec, Variation};
 pub use traces::{

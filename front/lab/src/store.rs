@@ -176,6 +176,15 @@ impl Store {
     }
 }
 
+/// The figures of the run in a folder, without its tables; `None` if there is no complete, unmodified summary of this version's schema.
+///
+/// # Errors
+///
+/// If the summary cannot be read.
+pub fn read_summary(folder: &Path) -> Result<Option<RunSummary>, StoreError> {
+    summary_in(folder)
+}
+
 /// The run in a folder of results, whatever it came from; `None` if there is no complete, unmodified run of this version's schema.
 ///
 /// # Errors

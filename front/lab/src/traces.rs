@@ -117,6 +117,8 @@ pub struct TraceLibrary {
     digests: BTreeMap<String, String>,
     /// Controls of the caller's own, which scenarios may name.
     controls: Vec<&'static Entry>,
+    /// Whether only files that really lie in the folders are found.
+    is_confined: bool,
 }
 
 impl TraceLibrary {
@@ -130,6 +132,13 @@ impl TraceLibrary {
     #[must_use]
     pub fn with_controls(self, controls: Vec<&'static Entry>) -> Self {
         Self { controls, ..self }
+    }
+
+    /// The same for texts of others: a name is that of a file in one of the folders or their direct subfolders, and never a path; links
+    /// that lead out of the folders are not followed.
+    #[must_use]
+    pub fn confined(self) -> Self {
+        Self { is_confined: true, ..self }
     }
 
     /// The trace with this name: `builtin:NAME`, a path, or a file in one of the folders; `builtin:NAME@SEED` is another trace of
@@ -183,10 +192,13 @@ impl TraceLibrary {
     pub fn find(&self, name: &str) -> Result<PathBuf, TraceLoadError> {
         let zipped = format!("{name}.gz");
         let here = [PathBuf::from(name), PathBuf::from(&zipped)];
-        if let Some(path) = here.into_iter().find(|path| path.is_file()) {
+        let is_path = name.is_empty() || name.contains(['/', '\\', '\0']);
+        if !self.is_confined
+            && let Some(path) = here.into_iter().find(|path| path.is_file())
+        {
             return Ok(path);
         }
-        for folder in &self.folders {
+        for folder in self.folders.iter().filter(|_| !(self.is_confined && is_path)) {
             let mut places = vec![folder.clone()];
             if let Ok(entries) = std::fs::read_dir(folder) {
                 let mut below: Vec<PathBuf> = entries
@@ -197,7 +209,8 @@ impl TraceLibrary {
                 places.extend(below);
             }
             let files = places.iter().flat_map(|place| [place.join(name), place.join(&zipped)]);
-            if let Some(path) = files.into_iter().find(|path| path.is_file()) {
+            let mut found = files.filter(|path| path.is_file());
+            if let Some(path) = found.find(|path| !self.is_confined || lies_in(path, folder)) {
                 return Ok(path);
             }
         }
@@ -239,6 +252,11 @@ impl TraceSource for TraceLibrary {
     fn controls(&self) -> Vec<&'static Entry> {
         self.controls.clone()
     }
+}
+
+/// Whether a file lies in a folder when all links have been followed.
+fn lies_in(path: &Path, folder: &Path) -> bool {
+    path.canonicalize().is_ok_and(|path| folder.canonicalize().is_ok_and(|folder| path.starts_with(folder)))
 }
 
 /// Records the content of the files that a scenario names, besides its traces.
@@ -349,6 +367,27 @@ mod tests {
         assert_eq!(&*library.text("here.csv").unwrap(), "time_s,cqi\n0,7\n");
     }
     use std::io::Write as _;
+
+    #[test]
+    fn a_confined_library_has_only_what_lies_in_its_folders() {
+        let all = tempfile::tempdir().unwrap();
+        let folder = all.path().join("traces");
+        std::fs::create_dir_all(folder.join("more")).unwrap();
+        for file in ["secret", "traces/own", "traces/more/other"] {
+            std::fs::write(all.path().join(file), "1\n2\n").unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("../secret", folder.join("link")).unwrap();
+        let mut library = TraceLibrary::new([folder.clone()]).confined();
+        for name in ["own", "other", "own@0s", "builtin:lte"] {
+            assert!(library.get(name).is_ok(), "{name}");
+        }
+        let absolute = all.path().join("secret").display().to_string();
+        let inside = folder.join("own").display().to_string();
+        for name in [&absolute, &inside, "../secret", "more/other", "link", "..", ".", "", "Cargo.toml", "own\0"] {
+            assert!(library.get(name).is_err() && library.text(name).is_err(), "{name}");
+        }
+    }
 
     #[test]
     fn other_files_are_searched_like_traces() {

@@ -317,7 +317,9 @@ fn read_handover(
     changes: &mut Vec<(Change, usize)>,
 ) {
     if to.is_none() {
-        section.error("missing key \"to\" in [[change]] of a user: the cell that it is handed over to; or \"position\"");
+        section.error(
+            "missing key \"to\" in [[change]] of a user: the cell that it is handed over to; or \"position\"",
+        );
     }
     let at = to.as_ref().map_or(section.at, |to| to.at);
     let to = to.and_then(|to| network.cell_of(&to));
