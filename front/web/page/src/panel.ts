@@ -111,7 +111,8 @@ export class Panel {
     const signature = JSON.stringify([about.flows, about.users.map(({ name }) => name), about.links, about.cells, about.changes, [...new Set(subjects)]]);
     if (signature === this.liveSignature) return;
     this.liveSignature = signature;
-    const open = new Set([...this.cards.querySelectorAll<HTMLDetailsElement>("details[data-part]")].filter((part) => part.open).map((part) => part.dataset["part"]));
+    const opened = (name: "part" | "flow") => new Set([...this.cards.querySelectorAll<HTMLDetailsElement>(`details[data-${name}]`)].filter((part) => part.open).map((part) => part.dataset[name]));
+    const [open, openFlows] = [opened("part"), opened("flow")];
     const part = (name: string, title: string, first: boolean, ...content: (HTMLElement | null)[]) =>
       h("details", { class: "card", "data-part": name, open: this.cards.childElementCount ? open.has(name) : first }, h("summary", {}, title), content);
     this.map = about.users.length ? (this.map ?? new CellMap((user, x, y) => this.moveSoon(user, x, y))) : undefined;
@@ -126,6 +127,7 @@ export class Panel {
       about.changes.length ? part("changes", `Changes (${about.changes.length})`, wide, changeList(about)) : null,
     ];
     replace(this.cards, cards);
+    for (const flow of this.cards.querySelectorAll<HTMLDetailsElement>("details[data-flow]")) flow.open = openFlows.has(flow.dataset["flow"]);
     this.showUsers();
   }
 
@@ -159,7 +161,7 @@ export class Panel {
   private flows(about: ScenarioAbout): HTMLElement {
     const users = about.users.map(({ name }) => name);
     const fresh: BuildFlow = { user: users[0] ?? null, cc: "cubic" };
-    const add = h("details", { class: "flow" }, h("summary", {}, "Add a flow now"), new FlowForm(fresh, users, this.host.controls).element);
+    const add = h("details", { class: "flow", "data-flow": "" }, h("summary", {}, "Add a flow now"), new FlowForm(fresh, users, this.host.controls).element);
     add.append(h("button", { type: "button", class: "primary", onclick: () => void this.edit({ edit: "add_flow", flow: { ...fresh } }) }, "Add"));
     return h("div", {}, about.flows.map((flow) => this.flowRow(flow)), add);
   }
@@ -181,7 +183,7 @@ export class Panel {
     const when = over ? `ended at ${number(flow.stop_s!)} s` : flow.start_s > now ? `starts at ${number(flow.start_s)} s` : flow.stop_s === null ? "" : `stops at ${number(flow.stop_s)} s`;
     return h(
       "details",
-      { class: over ? "flow over" : "flow" },
+      { class: over ? "flow over" : "flow", "data-flow": flow.name },
       h("summary", {}, h("b", {}, flow.name), ` ${flow.cc}, ${flow.from} → ${flow.to} ${when && `(${when})`}`),
       h("p", { class: "hint" }, `Workload: ${flow.workload}. A connection keeps its control: a change stops this flow and starts one with the other.`),
       target,
@@ -295,13 +297,21 @@ export class Panel {
         if (slowest) add(slowest.name);
       }
     });
-    return [...found].map(([link, flow]) => ({ link, flow })).filter(({ link }) => this.run.columnsOf("link", link).includes("capacity_bit_s"));
+    return [...found].map(([link, flow]) => ({ link, flow })).filter(({ link }) => {
+      const columns = this.run.columnsOf("link", link);
+      return columns.length === 0 || columns.includes("capacity_bit_s");
+    });
   }
 
   private chartOptions(): ChartOptions[] {
     const { about } = this.run.session;
     const flows = about.flows;
-    const perFlow = (column: string) => flows.map(({ name }, index) => this.trace("flow", name, column, name, index)).filter((_, index) => this.run.columnsOf("flow", flows[index]!.name).includes(column));
+    // Before its first row a flow has no columns yet.
+    const known = (of: "flow" | "link", name: string, column: string) => {
+      const columns = this.run.columnsOf(of, name);
+      return columns.length === 0 || columns.includes(column);
+    };
+    const perFlow = (column: string) => flows.map(({ name }, index) => this.trace("flow", name, column, name, index)).filter((_, index) => known("flow", flows[index]!.name, column));
     const bottlenecks = this.bottlenecks(about);
     const capacity = bottlenecks
       .slice(0, MOST_LIMITS)
