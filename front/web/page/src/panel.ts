@@ -25,6 +25,8 @@ export interface PanelHost {
   pairs: Pairs;
   /** Something about the run has changed. */
   changed: (panel: Panel, event: RunEvent) => void;
+  /** The charts are other ones. */
+  laidOut: () => void;
   /** An edit was made, to be repeated beside. */
   edited: (panel: Panel, edit: Edit) => void;
 }
@@ -242,6 +244,7 @@ export class Panel {
         about.users.length > 1 ? field("Radio of user", select(about.users.map(({ name }) => [name, name]), this.user, (name) => this.choose(this.flow, name))) : null,
       );
       replace(this.charts, charts.slice(0, 1).map((chart) => chart.element), grids.map((chart) => chart.element), charts.slice(1, 6).map((chart) => chart.element), choose, charts.slice(6).map((chart) => chart.element));
+      this.host.laidOut();
     }
     for (const chart of this.drawn) {
       if (chart instanceof Chart) chart.mark(about.changes.map(({ at_s }) => at_s));

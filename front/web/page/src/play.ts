@@ -143,6 +143,7 @@ export class Play implements Shown {
       view: this.view,
       pairs: this.pairs,
       changed: (panel, event) => this.hear(panel, event),
+      laidOut: () => this.markCharts(),
       edited: (panel, edit) => this.repeat(panel, edit),
     };
     const panels = texts.map((_, index) => new Panel(texts.length === 1 ? "" : (titles?.[index] ?? ["Run A", "Run B"][index]!), host));
@@ -370,7 +371,7 @@ export class Play implements Shown {
   private leaveTour(): void {
     this.tour = undefined;
     this.tourPlace.replaceChildren();
-    this.element.querySelectorAll(".looked-at").forEach((chart) => chart.classList.remove("looked-at"));
+    this.markCharts();
   }
 
   private async showStep(tour: Tour, index: number): Promise<void> {
@@ -399,7 +400,7 @@ export class Play implements Shown {
       this.transport.querySelector<HTMLSelectElement>("select[name=speed]")!.value = String(step.speed);
       await this.act({ action: "speed", speed: step.speed });
       await this.act({ action: "play" });
-      this.lookAt(step);
+      this.lookAt();
     } catch (fault) {
       this.fail(fault);
     }
@@ -415,10 +416,16 @@ export class Play implements Shown {
     else await this.begin(plan, [text], 0);
   }
 
-  private lookAt({ look }: TourStep): void {
+  /** Marks the charts that the step is about. */
+  private markCharts(): void {
+    const look = this.tour ? this.tour.tour.steps[this.tour.step]!.look : [];
     for (const chart of this.element.querySelectorAll<HTMLElement>(".chart")) {
       chart.classList.toggle("looked-at", look.some((title) => chart.getAttribute("aria-label")?.startsWith(title)));
     }
+  }
+
+  private lookAt(): void {
+    this.markCharts();
     // On a narrow page the text would be out of sight.
     if (matchMedia("(min-width: 40rem)").matches) this.element.querySelector(".looked-at")?.scrollIntoView({ block: "center", behavior: "smooth" });
   }

@@ -446,7 +446,7 @@ const tests = {
       await page.evaluate((hash) => (location.hash = hash), link);
       for (let step = 1; ; step += 1) {
         await page.locator(".tour").waitFor();
-        await until(`step ${step} of ${link}`, async () => page.sessions?.length && (await page.locator(".looked-at").count()) > 0 && (await page.locator(".transport .primary").getAttribute("data-phase")) === "playing", 60_000);
+        await until(`step ${step} of ${link}`, async () => page.sessions?.length && (await page.locator(".looked-at").count()) > 0 && ["playing", "ended"].includes(await page.locator(".transport .primary").getAttribute("data-phase")), 60_000);
         const faults = await page.locator(".announcements .error").allTextContents();
         assert.deepEqual(faults, [], `${link}, step ${step}`);
         await page.waitForTimeout(700);
