@@ -39,6 +39,9 @@ pub struct Config {
     pub samples: Option<(PathBuf, Duration)>,
     /// Size of all QUIC packets, the UDP payload, which the path must carry; without it, noq finds the largest that it does.
     pub packet: Option<u16>,
+    /// Whether the kernel is given up to ten datagrams at once to segment (GSO), which costs it less; they then leave as one burst, whatever the
+    /// control's pace.
+    pub gso: bool,
     /// Address of `/metrics`.
     pub metrics: Option<SocketAddr>,
     /// Time for open downloads to end when the server stops.
@@ -64,6 +67,7 @@ impl Config {
             qlog: None,
             samples: None,
             packet: None,
+            gso: true,
             metrics: None,
             grace: Duration::from_secs(30),
             limits: Limits::default(),

@@ -244,6 +244,7 @@ fn transport(config: &Config, control: &Arc<Controls>) -> TransportConfig {
         .stream_receive_window(RECEIVE_WINDOW.into())
         .receive_window(VarInt::from(RECEIVE_WINDOW * 4))
         .send_window(http3::SEND_WINDOW)
+        .enable_segmentation_offload(config.gso)
         .datagram_receive_buffer_size(Some(reports::RECEIVE_BUFFER));
     if let Some(packet) = config.packet {
         transport.initial_mtu(packet).min_mtu(packet).mtu_discovery_config(None);

@@ -82,7 +82,9 @@ impl Reproduce {
         if self.real {
             return self.play_real(&experiments, &chosen, &mut recordings);
         }
+        self.check_places(chosen.iter().map(|experiment| experiment.id.as_str()))?;
         let mut all = Vec::new();
+        let mut unrecorded = None;
         for experiment in &chosen {
             let store = Store::open(&self.common.out, &format!("reproduce-{}", experiment.id))?;
             let how = How {
@@ -98,16 +100,24 @@ impl Reproduce {
             };
             self.show_tables(&played, &store)?;
             if let Some(folder) = &self.record {
-                Record::of(&played)
-                    .and_then(|record| record.write(folder, &experiment.id))
-                    .map_err(Failure::asked)?;
+                match Record::of(&played) {
+                    Ok(record) => record.write(folder, &experiment.id).map_err(Failure::asked)?,
+                    Err(error) => unrecorded = unrecorded.or(Some(error)),
+                }
             }
             all.push(played);
         }
         if let Some(folder) = &self.record {
             reproduce::write_overview(folder, &experiments).map_err(Failure::asked)?;
         }
-        self.conclude(&all, all.len() < chosen.len())
+        self.conclude(&all, all.len() < chosen.len())?;
+        unrecorded.map_or(Ok(()), |error| Err(Failure::asked(error)))
+    }
+
+    /// Fails if a page has no place for what is to be recorded.
+    fn check_places<'a>(&self, mut ids: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+        let Some(folder) = &self.record else { return Ok(()) };
+        ids.try_for_each(|id| Record::check_place(folder, id, self.real)).map_err(Failure::asked)
     }
 
     /// Prints the tables of what was played, and keeps them.
@@ -140,6 +150,7 @@ impl Reproduce {
                 known.join(", ")
             )));
         }
+        self.check_places(parts.iter().map(|(experiment, _)| experiment.id.as_str()))?;
         ranpace_emulator::check().map_err(|error| {
             Failure::ours(format!("--real needs root, or what else `ranpace emulate` needs: {error}"))
         })?;
@@ -154,6 +165,7 @@ impl Reproduce {
             needed.0
         ));
         let mut all = Vec::new();
+        let mut unrecorded = None;
         for (experiment, part) in &parts {
             let folder = format!("reproduce-{}", part.id);
             let store = Store::open(&self.common.out, &folder)?;
@@ -185,16 +197,18 @@ impl Reproduce {
             played.tables.extend(reproduce::completions(&simulated, &played));
             self.show_tables(&played, &store)?;
             if let Some(folder) = &self.record {
-                Record::of(&played)
-                    .and_then(|record| record.write_linux(folder, &experiment.id))
-                    .map_err(Failure::asked)?;
+                match Record::of(&played) {
+                    Ok(record) => record.write_linux(folder, &experiment.id).map_err(Failure::asked)?,
+                    Err(error) => unrecorded = unrecorded.or(Some(error)),
+                }
             }
             all.extend([simulated, played]);
         }
         if let Some(folder) = &self.record {
             reproduce::write_overview(folder, experiments).map_err(Failure::asked)?;
         }
-        self.conclude(&all, all.len() < 2 * parts.len())
+        self.conclude(&all, all.len() < 2 * parts.len())?;
+        unrecorded.map_or(Ok(()), |error| Err(Failure::asked(error)))
     }
 
     #[cfg(not(target_os = "linux"))]

@@ -42,6 +42,22 @@ fn experiments_are_listed_by_their_names_and_aliases() {
     }
 }
 
+/// An experiment of hours that could not be recorded afterwards would be played in vain.
+#[test]
+fn a_folder_that_takes_no_record_is_refused_before_anything_is_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = format!("--record={}", folder.path().display());
+    let output = Command::new(env!("CARGO_BIN_EXE_ranpace"))
+        .args(["reproduce", "001", &record])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("README.md") && text.contains("--record=DIR"), "{text}");
+    assert!(!folder.path().join("results").exists(), "nothing was played");
+}
+
 #[test]
 fn every_algorithm_listed_has_its_options() {
     let (_, text, _) = list(&["cc", "--json"]);

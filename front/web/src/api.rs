@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
+use tokio_util::task::TaskTracker;
 
 use crate::about::about;
 use crate::gate::{Gate, HEADERS};
@@ -58,6 +59,8 @@ pub struct Lab {
     pub sessions: Arc<Sessions>,
     /// Work that takes long.
     pub workers: Arc<Semaphore>,
+    /// Connections and streams.
+    pub tasks: TaskTracker,
 }
 
 type Shared = State<Arc<Lab>>;
@@ -408,8 +411,10 @@ async fn stream(
         return Err(Refusal::too_many(format!("{} tabs watch runs, the most that may", limits::VIEWERS)));
     }
     let viewer = handle.enter();
+    let tasks = lab.tasks.clone();
     // The page sends nothing.
-    Ok(upgrade.max_message_size(1_024).on_upgrade(move |socket| watch(socket, handle, viewer)))
+    let upgrade = upgrade.max_message_size(1_024);
+    Ok(upgrade.on_upgrade(move |socket| tasks.track_future(watch(socket, handle, viewer))))
 }
 
 /// Sends a run to a viewer until one of them goes.

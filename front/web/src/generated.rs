@@ -30,7 +30,8 @@ fn the_pages_types_are_the_servers() {
         text += docs.unwrap_or_default().trim_end();
         text += &format!("\nexport {declaration}\n");
     }
-    compare("page/src/types.ts", &text);
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    compare("page/src/types.ts", &(lines.join("\n") + "\n"));
 }
 
 /// An operation of the interface.

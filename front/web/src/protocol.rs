@@ -172,6 +172,7 @@ pub struct Build {
     pub seed: u32,
     /// Interval between rows of the series, in seconds; `None` for 0.05.
     #[serde(default)]
+    #[cfg_attr(test, ts(optional = nullable))]
     pub sample_s: Option<f64>,
     /// What the flows cross.
     pub access: Access,
@@ -179,9 +180,11 @@ pub struct Build {
     pub flows: Vec<BuildFlow>,
     /// Radio information at the edge; `None` for the defaults.
     #[serde(default)]
+    #[cfg_attr(test, ts(optional = nullable))]
     pub feed: Option<BuildFeed>,
     /// Whether a proxy at the edge splits connections and shares the radio by demand (RAPID); needs a cell.
     #[serde(default)]
+    #[cfg_attr(test, ts(as = "Option<bool>", optional))]
     pub rapid: bool,
 }
 
@@ -241,23 +244,29 @@ pub struct BuildUser {
 pub struct BuildFlow {
     /// Its name; `None` for "flow" with the next free number.
     #[serde(default)]
+    #[cfg_attr(test, ts(optional = nullable))]
     pub name: Option<String>,
     /// The user that it is to, or from if `upload` is set; `None` for the only one ("phone" behind a link).
     #[serde(default)]
+    #[cfg_attr(test, ts(optional = nullable))]
     pub user: Option<String>,
     /// Whether the user sends.
     #[serde(default)]
+    #[cfg_attr(test, ts(as = "Option<bool>", optional))]
     pub upload: bool,
     /// Congestion control with its options: `c2tcp:target=50ms`.
     pub cc: String,
     /// When it starts, in seconds; `None` for the beginning, or now.
     #[serde(default)]
+    #[cfg_attr(test, ts(optional = nullable))]
     pub start_s: Option<f64>,
     /// When it stops, in seconds; `None` for the end.
     #[serde(default)]
+    #[cfg_attr(test, ts(optional = nullable))]
     pub stop_s: Option<f64>,
     /// Workload as a scenario writes it, such as `{ kind = "web", page = "2MB" }`; `None` for a download without end.
     #[serde(default)]
+    #[cfg_attr(test, ts(optional = nullable))]
     pub workload: Option<String>,
 }
 
@@ -410,9 +419,11 @@ pub struct NewSession {
     pub text: String,
     /// Speed to begin with.
     #[serde(default)]
+    #[cfg_attr(test, ts(as = "Option<Speed>", optional))]
     pub speed: Speed,
     /// Whether it waits for [`Action::Play`].
     #[serde(default)]
+    #[cfg_attr(test, ts(as = "Option<bool>", optional))]
     pub paused: bool,
 }
 
@@ -551,6 +562,7 @@ pub enum Action {
     Step {
         /// Virtual seconds.
         #[serde(default)]
+        #[cfg_attr(test, ts(optional = nullable))]
         by_s: Option<f64>,
     },
     /// Jump to a time and wait there: forwards, or from 0 again. Changes of the scenario stay, also those after that time.
@@ -578,6 +590,7 @@ pub enum Edit {
         y_m: f64,
         /// In a straight line at this speed, in m/s; `None` for at once.
         #[serde(default)]
+        #[cfg_attr(test, ts(optional = nullable))]
         speed_m_s: Option<f64>,
     },
     /// A flow starts; `start_s` and `stop_s` are virtual times from the beginning.
@@ -610,9 +623,11 @@ pub enum Edit {
         link: String,
         /// New rate, in bit/s.
         #[serde(default)]
+        #[cfg_attr(test, ts(optional = nullable))]
         rate_bit_s: Option<f64>,
         /// New propagation delay, in seconds.
         #[serde(default)]
+        #[cfg_attr(test, ts(optional = nullable))]
         delay_s: Option<f64>,
     },
     /// The feed of radio information to the edge breaks, lies, or is mended.

@@ -107,6 +107,7 @@ impl Server {
         let listener = runtime.block_on(TcpListener::bind(listen)).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let sessions = Arc::new(Sessions::default());
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let lab = Arc::new(Lab {
             gate: Gate::new(address, token.clone()),
             root,
@@ -114,8 +115,8 @@ impl Server {
             traces,
             sessions: Arc::clone(&sessions),
             workers: workers(),
+            tasks: tasks.clone(),
         });
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         runtime.spawn(accept(listener, lab.router(), stop.clone(), tasks.clone()));
         Ok(Self { address, token, sessions, stop, tasks, runtime: Some(runtime) })
     }

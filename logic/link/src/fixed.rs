@@ -38,7 +38,7 @@ impl<P: Packet> FixedServer<P> {
     }
 
     /// Fetches the next packet, if there is one.
-    #[inline]
+    #[inline(always)]
     pub fn start(&mut self, now: Time, queue: &mut Queue<P>, observer: &mut impl Observer<P>) {
         let rate = self.rate;
         queue.on_capacity(now, |from, to| rate.bytes_in(to.since(from)));

@@ -91,6 +91,8 @@ impl Download {
             algorithm.as_str().into(),
             word("--packet"),
             format!("{}B", config.payload().get()).into(),
+            // As the simulated endpoint, which sends each packet at the time that the control's pace has for it.
+            word("--no-gso"),
             word("--samples"),
             all.samples().into(),
             word("--samples-period"),

@@ -80,6 +80,9 @@ pub struct Options {
     /// Size of all QUIC packets, the UDP payload, 1200B to 65527B, which the path must carry [default: what the path carries, up to 1452B]
     #[arg(long, value_name = "SIZE", value_parser = packet)]
     packet: Option<u16>,
+    /// Hand datagrams to the kernel one by one, each at the time that the control's pace has for it [default: up to ten at once (GSO), which takes less CPU and makes bursts]
+    #[arg(long)]
+    no_gso: bool,
     /// Address and port of /metrics (Prometheus)
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -181,6 +184,7 @@ impl Options {
         config.qlog.clone_from(&self.qlog);
         config.samples = self.samples.clone().map(|file| (file, duration(self.samples_period)));
         config.packet = self.packet;
+        config.gso = !self.no_gso;
         config.metrics = self.metrics;
         config.grace = duration(self.grace);
         config.limits.connections = self.connections;

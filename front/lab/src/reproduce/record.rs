@@ -143,6 +143,14 @@ impl Record {
         serde_json::from_str(&text).map(Some).map_err(|source| RecordError::Malformed { path, source })
     }
 
+    /// Returns whether an experiment's page has a place for the record, or that of its part on Linux: to be asked before hours of playing.
+    pub fn check_place(folder: &Path, id: &str, linux: bool) -> Result<(), RecordError> {
+        let page = folder.join(id).join("README.md");
+        let marks = if linux { (LINUX_BEGIN, LINUX_END) } else { (BEGIN, END) };
+        let has_place = put(&read(&page)?, marks, "").is_some();
+        if has_place { Ok(()) } else { Err(RecordError::NoPlace { path: page, marks }) }
+    }
+
     /// Writes `verdicts.json` and the recorded part of `README.md` of an experiment.
     pub fn write(&self, folder: &Path, id: &str) -> Result<(), RecordError> {
         self.write_file(folder, id, "verdicts.json", (BEGIN, END), &self.section(id))

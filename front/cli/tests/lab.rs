@@ -1,0 +1,135 @@
+//! `ranpace lab` as a process: what it prints, that a scenario played there gives the bytes of `ranpace run`, how it ends, and how it
+//! refuses options.
+#![cfg(all(target_os = "linux", feature = "lab"))]
+#![allow(clippy::unwrap_used)] // a test may
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+fn ranpace(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ranpace"));
+    command.current_dir(folder).args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// A running `ranpace lab`, and the address that it printed.
+fn lab(folder: &Path, more: &[&str]) -> (Child, String) {
+    let arguments = [&["lab", "--no-open"][..], more].concat();
+    let mut child = ranpace(folder, &arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.split(' ').find(|word| word.starts_with("http://")).unwrap_or_else(|| panic!("{line}"));
+    (child, url.to_owned())
+}
+
+fn terminate(mut child: Child) {
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// The head and the body of an answer.
+fn request(url: &str, method: &str, path: &str, body: &str) -> (String, String) {
+    let address = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+fn post(url: &str, path: &str, body: &Value) -> Value {
+    let (head, body) = request(url, "POST", path, &body.to_string());
+    assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head}\n{body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+#[test]
+fn what_was_changed_in_the_browser_gives_the_same_bytes_by_ranpace_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (child, url) = lab(folder.path(), &["--listen", "127.0.0.1:0"]);
+    assert!(request(&url, "GET", "/", "").1.contains("<html"));
+    let cell = json!({ "kind": "cell", "preset": "lte", "rtt_s": 0.04, "users": [{ "name": "phone", "x_m": 300.0, "y_m": 0.0 }] });
+    let parts =
+        json!({ "name": "cell", "duration_s": 3.0, "seed": 1, "access": cell, "flows": [{ "cc": "cubic" }] });
+    let built = post(&url, "/api/scenarios/build", &parts);
+    let session = post(&url, "/api/sessions", &json!({ "text": built["text"], "paused": true }));
+    let own = format!("/api/sessions/{}", session["id"].as_str().unwrap());
+    post(&url, &format!("{own}/control"), &json!({ "action": "seek", "to_s": 1.0 }));
+    post(
+        &url,
+        &format!("{own}/edits"),
+        &json!({ "edit": "move_user", "user": "phone", "x_m": 700.0, "y_m": 0.0 }),
+    );
+    post(
+        &url,
+        &format!("{own}/edits"),
+        &json!({ "edit": "replace_flow", "flow": "flow", "cc": "c2tcp:target=50ms" }),
+    );
+    let saved = post(&url, &format!("{own}/save"), &json!({}));
+    let (_, scenario) = request(&url, "GET", &format!("{own}/scenario"), "");
+    assert!(
+        scenario.contains("position = [700.0, 0.0]") && scenario.contains("cc = \"c2tcp:target=50ms\""),
+        "{scenario}"
+    );
+    terminate(child);
+    fs::write(folder.path().join("cell.toml"), scenario).unwrap();
+    assert!(
+        ranpace(folder.path(), &["run", "cell.toml", "--out", "again"]).output().unwrap().status.success()
+    );
+    let path = saved["path"].as_str().unwrap();
+    let kept = folder.path().join("results").join(path);
+    let files: Vec<_> = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(files.len() >= 8, "{files:?}");
+    for file in files {
+        let [lab, run] = [&kept, &folder.path().join("again").join(path)]
+            .map(|folder| fs::read(folder.join(&file)).unwrap());
+        assert!(lab == run, "{}", file.display());
+    }
+}
+
+#[test]
+fn beyond_this_machine_the_address_has_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let (child, url) = lab(folder.path(), &["--listen", "0.0.0.0:0"]);
+    let (_, token) = url.split_once("/?token=").unwrap();
+    assert!(token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{url}");
+    assert!(request(&url, "GET", "/api/server", "").0.starts_with("HTTP/1.1 401 "));
+    assert!(request(&url, "GET", &format!("/?token={token}"), "").0.starts_with("HTTP/1.1 303 "));
+    terminate(child);
+}
+
+#[test]
+fn options_that_cannot_be_used_say_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (arguments, token, status, expected) in [
+        (&["lab", "file"][..], "", 2, "expected a folder of results"),
+        (&["lab", "--listen", "localhost"], "", 2, "--listen"),
+        (&["lab", "--listen", &address], "", 1, "choose another port"),
+        (&["lab"], "short", 2, "16 or more"),
+    ] {
+        let mut command = ranpace(folder.path(), arguments);
+        if !token.is_empty() {
+            command.env("RANPACE_LAB_TOKEN", token);
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+}
