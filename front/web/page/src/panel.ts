@@ -115,8 +115,9 @@ export class Panel {
     this.liveSignature = signature;
     const opened = (name: "part" | "flow") => new Set([...this.cards.querySelectorAll<HTMLDetailsElement>(`details[data-${name}]`)].filter((part) => part.open).map((part) => part.dataset[name]));
     const [open, openFlows] = [opened("part"), opened("flow")];
+    const known = new Set([...this.cards.querySelectorAll<HTMLElement>("[data-part]")].map((part) => part.dataset["part"]));
     const part = (name: string, title: string, first: boolean, ...content: (HTMLElement | null)[]) =>
-      h("details", { class: "card", "data-part": name, open: this.cards.childElementCount ? open.has(name) : first }, h("summary", {}, title), content);
+      h("details", { class: "card", "data-part": name, open: known.has(name) ? open.has(name) : first }, h("summary", {}, title), content);
     this.map = about.users.length ? (this.map ?? new CellMap((user, x, y) => this.moveSoon(user, x, y))) : undefined;
     // On a narrow page the charts would be far below.
     const wide = matchMedia("(min-width: 40rem)").matches;
@@ -320,11 +321,11 @@ export class Panel {
       .slice(0, MOST_LIMITS)
       .map(({ link, flow }) => ({ ...this.trace("link", link, "capacity_bit_s", `capacity of ${link}`, bottlenecks.length === 1 ? "reference" : flow), limit: true }));
     const charts: ChartOptions[] = [
-      { title: "Rate against capacity", about: "Goodput of each flow, and what the link or the user's channel could carry.", unit: unitOf("_bit_s"), traces: [...perFlow("goodput_bit_s"), ...capacity] },
+      { title: "Rate against capacity", about: "Goodput of each flow, and what the link or the user's channel could carry. Data that waited for one lost packet comes at once, in a peak.", boundByLimits: true, unit: unitOf("_bit_s"), traces: [...perFlow("goodput_bit_s"), ...capacity] },
       { title: "Queueing delay", unit: unitOf("_s"), traces: perFlow("queueing_delay_mean_s") },
       { title: "Round-trip time", unit: unitOf("_s"), traces: perFlow("srtt_s") },
       { title: "Congestion window", unit: unitOf("_bytes"), traces: perFlow("cwnd_bytes") },
-      { title: "Pacing rate", about: "None: the window alone decides.", unit: unitOf("_bit_s"), traces: perFlow("pacing_bit_s") },
+      { title: "Pacing rate", about: "Empty where the window alone decides.", unit: unitOf("_bit_s"), traces: perFlow("pacing_bit_s") },
       {
         title: "Waiting data",
         about: "In the base station's buffers, and in the queues of links.",

@@ -30,7 +30,8 @@ const WINDOWS: readonly (readonly [string, string])[] = [
   ["", "all"],
   ["5", "the last 5 s"],
   ["10", "the last 10 s"],
-  ["30", "the last 30 s"],
+  ["20", "the last 20 s"],
+  ["60", "the last 60 s"],
 ];
 
 export class Play implements Shown {
@@ -218,6 +219,7 @@ export class Play implements Shown {
 
   private setWindow(seconds: number | undefined): void {
     this.view.window = seconds;
+    this.transport.querySelector<HTMLSelectElement>("select[name=window]")!.value = String(seconds ?? "");
     this.view.reset();
   }
 

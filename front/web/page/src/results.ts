@@ -236,11 +236,11 @@ export class Results implements Shown {
     // The capacity of what carried most in the first run: its bottleneck, or the way to it.
     const carried = (one: Series) => (one.columns.get("departed_bit_s") ?? new Float64Array()).reduce((sum, value) => sum + (value || 0), 0);
     const bounding = links.filter((one) => one.run === runs[0] && one.columns.get("capacity_bit_s")?.some((value) => value > 0)).sort((a, b) => carried(b) - carried(a));
-    const capacities = traces(bounding.slice(0, 1), "capacity_bit_s").map((trace): Trace => ({ ...trace, label: `capacity of ${trace.label}`, colour: "reference" }));
+    const capacities = traces(bounding.slice(0, 1), "capacity_bit_s").map((trace): Trace => ({ ...trace, label: `capacity of ${trace.label}`, colour: "reference", limit: true }));
     const chart = (title: string, column: string, of: readonly Series[], extra: readonly Trace[] = [], unit = unitOf(column)) => {
       const own = traces(of, column);
       if (own.length === 0) return;
-      this.charts.push(new Chart({ title, unit, traces: [...own, ...extra], ...(column.endsWith("_db") ? { fromZero: false } : {}) }, view, pairs));
+      this.charts.push(new Chart({ title, unit, boundByLimits: extra.length > 0, traces: [...own, ...extra], ...(column.endsWith("_db") ? { fromZero: false } : {}) }, view, pairs));
     };
     chart("Rate", "goodput_bit_s", flows, capacities);
     chart("Queueing delay", "queueing_delay_mean_s", flows);

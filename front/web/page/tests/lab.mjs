@@ -8,7 +8,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { startBrowser, startLab } from "./start.mjs";
+import { startBrowser, startLab, useBuilt } from "./start.mjs";
 
 const [, , program, filter = ""] = process.argv;
 if (!program) throw new Error("usage: node tests/lab.mjs PATH-OF-RANPACE [WORDS OF A TEST]");
@@ -26,7 +26,7 @@ const RECORDING = Array.from({ length: 100 }, (_, index) => index + 1).join("\n"
 const run = (...args) => execFileSync(ranpace, args, { encoding: "utf8", cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
 run("compare", "--rate", "12Mbit/s", "--rtt", "40ms", "--buffer", "60KB", "--cc", "cubic,vegas", "--seeds", "2", "--time", "5s", "--out", ".");
 
-const lab = await startLab(ranpace, folder);
+const lab = await startLab(ranpace, folder, ".");
 const { address } = lab;
 
 const api = async (path) => {
@@ -38,13 +38,6 @@ const api = async (path) => {
 /** Rows of CSV; what is quoted has no quotes in it here. */
 const rows = (text) =>
   text.trim().split("\n").map((line) => [...line.matchAll(/("[^"]*"|[^,]*)(?:,|$)/g)].map(([, cell]) => cell.replaceAll('"', "")));
-
-/** With LAB_DIST=1 the files of dist in place of those that the server was built with: no build of the server between two looks. */
-async function useBuilt(context) {
-  if (!process.env.LAB_DIST) return;
-  const dist = join(import.meta.dirname, "../dist");
-  for (const name of ["page.js", "page.css"]) await context.route(`**/${name}`, (route) => route.fulfill({ path: join(dist, name) }));
-}
 
 async function open(hash = "", options = {}) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 1800 }, acceptDownloads: true, colorScheme: "light", ...options });
