@@ -309,8 +309,8 @@ export class Play implements Shown {
   }
 
   private async copyLink(): Promise<void> {
-    const state = this.panels[0]?.run.state;
-    const at_s = this.paused && state ? state.now_s : undefined;
+    const state = await this.panels[0]?.run.look();
+    const at_s = state?.phase === "paused" || state?.phase === "ended" ? state.now_s : undefined;
     const squeezed = await squeeze(JSON.stringify(await this.shared(at_s)));
     const link = address("play", new URLSearchParams({ s: squeezed }));
     this.leaveTour();

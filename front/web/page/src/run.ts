@@ -51,12 +51,16 @@ export class Run {
     return edited;
   }
 
+  /** Where it is now; `state` is where it was when the stream said so. */
+  async look(): Promise<PlayState> {
+    return (await ask<Session>("GET", `sessions/${this.session.id}`)).state;
+  }
+
   /** Jumps to a time, and returns when the run waits there. */
   async seek(to_s: number): Promise<void> {
     await this.act({ action: "seek", to_s });
     while (this.gone === undefined) {
-      const { state } = await ask<Session>("GET", `sessions/${this.session.id}`);
-      if (state.phase !== "catching_up") return;
+      if ((await this.look()).phase !== "catching_up") return;
       await new Promise((rest) => setTimeout(rest, 30));
     }
   }
