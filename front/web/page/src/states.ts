@@ -16,6 +16,7 @@ const STATES: Record<string, readonly string[]> = {
   dcic: ["no report", "reports"],
   cdbe: GAIN_STATES,
   "cqic-s": GAIN_STATES,
+  pbe: ["no report", "wireless", "draining", "cycle", "PROBE_RTT"],
   cdbev2: ["STARTUP", "DRAIN", "STEADY", "GROW", "deep DRAIN 1", "STEADY after", "deep DRAIN 2"],
 };
 
@@ -24,6 +25,7 @@ const COLUMNS: Record<string, readonly string[]> = {
   state_guard_driven: ["CUBIC", "control"],
   state_driven: ["CUBIC", "reports"],
   state_hystart_found: ["no", "yes"],
+  receiver_pbe_state: ["ramp", "wireless", "Internet"],
   proxy_category: ["unknown", "fast", "slow"],
   proxy_mode: ["normal", "hold", "open"],
   proxy_guard: ["believed", "probing", "contradicted"],
