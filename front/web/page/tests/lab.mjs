@@ -334,7 +334,7 @@ const tests = {
     await until("a change", async () => (await session(page)).about.changes.length === 1);
     await pauseAt(page, 3);
     await button(page, "Copy link").click();
-    await until("the link", async () => page.url().includes("s="));
+    await page.locator(".announcements p", { hasText: "link is in" }).waitFor();
     const text = await scenario(page);
     const other = await open(page.url().slice(address.length));
     await until("its run, waiting at 3 s", async () => {
