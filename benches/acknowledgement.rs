@@ -6,31 +6,52 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ranpace_cc::{
-    ALL, Ack, Algorithm, Context, Packet, PacketOutcome, RadioHint, RateSample, Received, ReceiverHalf,
-    ReceiverReport, Sample, Sending, Sent, State, Transport, Window,
+    ALL, Ack, Algorithm, Context, ControlChannel, Packet, PacketOutcome, RadioHint, RateSample, Received,
+    ReceiverHalf, ReceiverReport, Sample, Sending, Sent, State, Transport, Window,
 };
 use ranpace_phy::LteBandwidth;
-use ranpace_rnis::CellInfo;
+use ranpace_rnis::{CellGrant, CellInfo};
 use ranpace_units::{Bytes, Span, Time};
 
 const ACKS: u64 = 10_000;
+
+/// What the radio tells in a TTI: a block that holds ten packets.
+fn hint(now: Time) -> RadioHint {
+    RadioHint {
+        tbs_bits: Some(120_000),
+        granted: 100.0,
+        most_granted: 100,
+        active_users: 1,
+        cqi: Some(15),
+        mcs: 28,
+        layers: 2,
+        ..RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz20), now)
+    }
+}
+
+/// The control channel of a TTI: a grant of half of the cell for this user, and four for others.
+fn decode(half: &mut dyn ReceiverHalf, now: Time) {
+    let grants: [CellGrant; 5] = core::array::from_fn(|place| CellGrant {
+        rnti: place as u16 + 1,
+        prb_symbols: 14 * if place == 0 { 50 } else { 12 },
+        bits: if place == 0 { 120_000 } else { 9_000 },
+        again: false,
+    });
+    let cell = CellInfo::lte(0, LteBandwidth::Mhz20);
+    half.on_cell(
+        now,
+        &ControlChannel { measured_at: now, cell: &cell, own: Some(1), available: 14 * 100, grants: &grants },
+    );
+}
 
 /// The packet `number` of 10,000 a second arrives, and every tenth time the modem hears of a block that holds ten of them.
 fn arrive(half: &mut dyn ReceiverHalf, number: u64) {
     let now = Time::from_secs(1) + Span::from_micros(100) * number;
     if half.wants_radio() && number.is_multiple_of(10) {
-        half.on_radio(
-            now,
-            &RadioHint {
-                tbs_bits: Some(120_000),
-                granted: 100.0,
-                most_granted: 100,
-                active_users: 1,
-                mcs: 28,
-                layers: 2,
-                ..RadioHint::of(CellInfo::lte(0, LteBandwidth::Mhz20), now)
-            },
-        );
+        half.on_radio(now, &hint(now));
+    }
+    if half.wants_cell() && number.is_multiple_of(10) {
+        decode(half, now);
     }
     half.on_data(&Received {
         now,
@@ -94,9 +115,13 @@ fn acknowledge(algorithm: &Algorithm, reports: &[Option<ReceiverReport>]) -> f64
         paced: false,
     };
     control.on_start(&cx, &mut w);
-    let wants_packets = control.wants_packets();
+    let (wants_packets, wants_radio) = (control.wants_packets(), control.wants_radio());
     for round in 0..ACKS {
         cx.now += Span::from_micros(200);
+        // A millisecond is five acknowledgements.
+        if wants_radio && round % 5 == 0 {
+            control.on_radio(&cx, &mut w, &hint(cx.now));
+        }
         if let Some(Some(report)) = reports.get(round as usize) {
             control.on_report(&cx, &mut w, report);
         }
@@ -158,10 +183,13 @@ fn acknowledge(algorithm: &Algorithm, reports: &[Option<ReceiverReport>]) -> f64
 fn acknowledgement(c: &mut Criterion) {
     let mut group = c.benchmark_group("acknowledgement");
     group.throughput(Throughput::Elements(ACKS)).sample_size(10);
-    for entry in ALL {
-        let algorithm: Algorithm = entry.name.parse().unwrap();
-        group.bench_with_input(BenchmarkId::from_parameter(entry.name), &algorithm, |b, algorithm| {
-            let reports = if entry.transport == Transport::Tcp { reports(algorithm) } else { Vec::new() };
+    // Of the decorators, those whose rule looks at every sample.
+    let decorated = ["newreno+lda", "newreno+lda:rule=eq"];
+    for name in ALL.iter().map(|entry| entry.name).chain(decorated) {
+        let algorithm: Algorithm = name.parse().unwrap();
+        group.bench_with_input(BenchmarkId::from_parameter(name), &algorithm, |b, algorithm| {
+            let is_tcp = algorithm.transport() == Transport::Tcp;
+            let reports = if is_tcp { reports(algorithm) } else { Vec::new() };
             b.iter(|| black_box(acknowledge(algorithm, &reports)));
         });
     }

@@ -20,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 26] = [
+pub const TARGETS: [(&str, Target); 27] = [
     ("trace", trace),
     ("light_trace", light_trace),
     ("log", log),
@@ -42,6 +42,7 @@ pub const TARGETS: [(&str, Target); 26] = [
     ("rnis_token", rnis_token),
     ("hint_lines", hint_lines),
     ("packet", packet),
+    ("tcp_fields", tcp_fields),
     ("tap", tap),
     ("syn", syn),
     ("receiver_report", receiver_report),
@@ -378,6 +379,39 @@ pub fn packet(data: &[u8]) {
     }
 }
 
+/// Three bytes that choose a window and guidance, and a packet that passes a header rewriter: it is a whole TCP segment or left alone;
+/// what was written is read, nothing else has changed, and the sums over TCP and IPv4's header are as right or wrong as before.
+pub fn tcp_fields(data: &[u8]) {
+    use ranpace_emulator::TcpSegment;
+    use ranpace_pep::rewriter::TcpFields;
+    use ranpace_rnis::guidance::{Guidance, PADDED};
+    let Some((&[high, low, guides], packet)) = data.split_first_chunk() else { return };
+    let Some(segment) = TcpSegment::read(packet) else { return };
+    let rate = Rate::from_bits_per_s(u64::from(guides) * 1_000_000);
+    let guidance = (guides > 0).then_some(Guidance { rate, age: Some(Span::from_millis(guides.into())) });
+    let changed = TcpFields { window: u16::from_be_bytes([high, low]), guidance, ..segment.fields };
+    let mut written = packet.to_vec();
+    segment.write(&changed, &mut written, 0, false);
+    let read = TcpSegment::read(&written).expect("it is still a segment");
+    let added = written.len() - packet.len();
+    assert!(added == 0 || added == PADDED && guides > 0);
+    assert_eq!((read.from, read.to), (segment.from, segment.to));
+    let expected = TcpFields { room: segment.fields.room - added, guidance: None, ..changed };
+    assert_eq!(read.fields, expected);
+    // Sums in one's complement, in which 0 and 0xffff are the same (RFC 1071).
+    let sum = |bytes: &[u8]| -> u64 {
+        let pairs = bytes.chunks(2).map(|pair| u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]));
+        pairs.map(u64::from).sum()
+    };
+    let length = u64::from(segment.fields.payload) + 60 - segment.fields.room as u64;
+    let tcp = |packet: &[u8], length: u64| (sum(&packet[packet.len() - length as usize..]) + length) % 0xffff;
+    assert_eq!(tcp(packet, length), tcp(&written, length + added as u64));
+    if packet[0] >> 4 == 4 {
+        let header = usize::from(packet[0] & 0xf) * 4;
+        assert_eq!(sum(&packet[..header]) % 0xffff, sum(&written[..header]) % 0xffff);
+    }
+}
+
 /// A copy of a packet as the tap of the Lightweight PEP reads it: segments follow each other without a gap, nothing is longer than an IP
 /// packet, and the PEP counts whatever comes.
 pub fn tap(data: &[u8]) {
@@ -461,7 +495,11 @@ pub fn report(data: &[u8]) {
         assert!(!rate.is_zero());
         assert_eq!(Format::ThesisV2.decode(&Format::ThesisV2.encode(rate)), Some(rate));
     }
-    const CONTROLS: [&str; 9] = [
+    if let Some(guidance) = ranpace_rnis::guidance::Guidance::read(rest) {
+        let written = guidance.content();
+        assert!(written[..2] == rest[..2] && written[3..] == rest[3..], "all but the flags");
+    }
+    const CONTROLS: [&str; 11] = [
         "dcic",
         "dcic:guard=off",
         "cqic-s",
@@ -471,6 +509,8 @@ pub fn report(data: &[u8]) {
         "cdbev2",
         "quic-cqic",
         "cdbev2:report=exp",
+        "pbe",
+        "pbe:guard=off",
     ];
     let name = CONTROLS[usize::from(first) % CONTROLS.len()];
     let algorithm: Algorithm = name.parse().expect("it is one of ours");
@@ -896,7 +936,8 @@ pub fn receiver_report(data: &[u8]) {
         }
         assert!(newest.is_none_or(|newest| report.number > newest));
         newest = Some(report.number);
-        for format in [Format::V1, Format::ThesisV2, Format::Experiment, Format::Bare] {
+        for format in [Format::V1, Format::ThesisV2, Format::Experiment, Format::Bare, Format::PacketInterval]
+        {
             assert!(format.decode(&report.report).is_none_or(|rate| !rate.is_zero()));
         }
     }

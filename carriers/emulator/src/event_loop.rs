@@ -334,6 +334,23 @@ fn info_on(flow: u32, packet: &[u8]) -> Option<PacketInfo> {
     Some(PacketInfo { flow, stream: headers.stream, wire, payload, ecn: headers.ecn })
 }
 
+/// Sends a packet on a route, a virtio header first.
+fn inject_bytes(
+    packet_buffer: &mut PacketBuffer,
+    network: &mut Transit<'_, Part>,
+    now: Time,
+    route: u32,
+    packet: &[u8],
+) {
+    let Some(into) = packet_buffer.buffer().get_mut(..packet.len()) else { return };
+    into.copy_from_slice(packet);
+    let info = info_on(route, packet.get(OFFSET..).unwrap_or_default());
+    for part in packet_buffer.take_in(packet.len()) {
+        let lost = info.map_or(part, |info| network.inject(now, info, part));
+        packet_buffer.release(lost.gso_packet(), 1);
+    }
+}
+
 /// The devices at which packets enter and leave.
 struct Gateway<'a> {
     devices: &'a [Device],
@@ -456,28 +473,23 @@ impl Gateway<'_> {
             packet_buffer.show(part, arrived.ecn, |bytes| {
                 bytes.iter().for_each(|bytes| passing.extend_from_slice(bytes));
             });
-            let packet = passing.get(OFFSET..).unwrap_or_default();
-            let verdict = participants.on_packet(now, cut, packet, arrived.ecn == Ecn::Ce);
-            let onward = info_on(cut.onward, packet);
+            let verdict = participants.on_packet(now, cut, passing, arrived.ecn == Ecn::Ce);
+            let onward = info_on(cut.onward, passing.get(OFFSET..).unwrap_or_default());
             let lost = match onward.filter(|_| verdict == Verdict::Pass) {
                 Some(info) => network.inject(now, info, part),
                 None => part,
             };
             packet_buffer.release(lost.gso_packet(), 1);
+            if verdict == Verdict::Rewritten {
+                inject_bytes(packet_buffer, network, now, cut.onward, passing);
+            }
         }
         participants.on_deadline(now);
         while let Some(report) = participants.take_report() {
             hints.iter_mut().for_each(|hints| hints.take_report(now, &report));
         }
         while let Some((route, packet)) = participants.take() {
-            if let Some(into) = packet_buffer.buffer().get_mut(..packet.len()) {
-                into.copy_from_slice(&packet);
-                let info = info_on(route, packet.get(OFFSET..).unwrap_or_default());
-                for part in packet_buffer.take_in(packet.len()) {
-                    let lost = info.map_or(part, |info| network.inject(now, info, part));
-                    packet_buffer.release(lost.gso_packet(), 1);
-                }
-            }
+            inject_bytes(packet_buffer, network, now, route, &packet);
             participants.give_back(packet);
         }
     }

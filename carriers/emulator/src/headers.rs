@@ -178,7 +178,7 @@ pub fn ecn_of(packet: &[u8]) -> Ecn {
     }
 }
 
-/// Sets the ECN code point of an IP packet (RFC 3168 section 5), and updates IPv4's checksum (RFC 1624, equation 3).
+/// Sets the ECN code point of an IP packet (RFC 3168 section 5), and updates IPv4's checksum.
 pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
     match packet.first().map(|first| first >> 4) {
         Some(4) => {
@@ -186,11 +186,8 @@ pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
             let before = u16::from_be_bytes([header[0], header[1]]);
             header[1] = header[1] & !0b11 | ecn.bits();
             let after = u16::from_be_bytes([header[0], header[1]]);
-            let sum = u16::from_be_bytes([header[10], header[11]]);
-            let mut mended = u32::from(!sum) + u32::from(!before) + u32::from(after);
-            mended = (mended & 0xffff) + (mended >> 16);
-            mended = (mended & 0xffff) + (mended >> 16);
-            header[10..12].copy_from_slice(&(!(mended as u16)).to_be_bytes());
+            let sum = updated_sum(u16::from_be_bytes([header[10], header[11]]), before, after);
+            header[10..12].copy_from_slice(&sum.to_be_bytes());
         }
         Some(6) => {
             if let Some(class) = packet.get_mut(1) {
@@ -199,6 +196,14 @@ pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
         }
         _ => {}
     }
+}
+
+/// A checksum after a word under it has changed (RFC 1624, equation 3).
+pub fn updated_sum(sum: u16, before: u16, after: u16) -> u16 {
+    let mut updated = u32::from(!sum) + u32::from(!before) + u32::from(after);
+    updated = (updated & 0xffff) + (updated >> 16);
+    updated = (updated & 0xffff) + (updated >> 16);
+    !(updated as u16)
 }
 
 #[cfg(test)]

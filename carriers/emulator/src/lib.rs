@@ -16,6 +16,7 @@ mod headers;
 mod hint_json;
 mod hint_line;
 mod summary;
+mod tcp_fields;
 mod timeliness;
 mod topology;
 
@@ -78,6 +79,8 @@ mod quic;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
+mod rewriting;
+#[cfg(target_os = "linux")]
 mod rnis;
 #[cfg(target_os = "linux")]
 mod router;
@@ -99,6 +102,7 @@ mod workloads;
 pub use headers::{Headers, set_ecn};
 pub use hint_line::{HintLine, LONGEST as LONGEST_HINT_LINE, PepLine, RadioLine};
 pub use summary::EmulationSummary;
+pub use tcp_fields::TcpSegment;
 pub use timeliness::{LATE, LATE_SHARE, Machine, STALL, STANDSTILL, Timeliness, Watch};
 pub use topology::{Topology, TopologyError};
 

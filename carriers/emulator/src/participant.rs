@@ -1,7 +1,8 @@
-//! The interface of participants at hosts on the path of packets in an emulation: splitting proxies and Lightweight PEPs.
+//! The interface of participants at hosts on the path of packets in an emulation: splitting proxies and Lightweight PEPs. Header rewriters
+//! stand beside them.
 //!
 //! A route past such a host is emulated in two parts. Packets at the end of the first part are shown to the [`Participant`]s of the
-//! host one after another. A packet that all of them pass continues unchanged on the second part.
+//! host one after another. A packet that all of them pass continues on the second part, unchanged unless a rewriter has changed it.
 
 use ranpace_cc::RadioHint;
 use ranpace_units::Time;
@@ -32,6 +33,8 @@ pub struct ArrivingPacket<'a> {
 pub enum Verdict {
     /// Forward it unchanged.
     Pass,
+    /// Forward it as a rewriter has changed it.
+    Rewritten,
     /// Consume it.
     Take,
 }

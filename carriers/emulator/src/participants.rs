@@ -7,15 +7,18 @@ use ranpace_network::{PepResult, Reader, Source, SplitResult, Transit};
 use ranpace_phy::Direction;
 use ranpace_units::Time;
 
+use crate::gso::OFFSET;
 use crate::participant::{ArrivingPacket, Participant, Verdict};
 use crate::pep::{PepAtHost, PepReport};
 use crate::proxy::Proxy;
+use crate::rewriting::RewriterAtHost;
 use crate::topology::{Cut, Topology};
 
 /// The participants of an emulation.
 pub struct Participants<'a> {
-    /// PEPs with their hosts. Packets pass the PEPs of a host first.
+    /// PEPs with their hosts. Packets pass the PEPs of a host first, and then its rewriters.
     peps: Vec<(usize, PepAtHost<'a>)>,
+    rewriters: Vec<(usize, RewriterAtHost)>,
     proxies: Vec<(usize, Proxy<'a>)>,
     out: Out,
 }
@@ -41,7 +44,7 @@ impl<'a> Participants<'a> {
     /// The participants on the routes; `None` if no route passes one. They are subscribed to their users' radio information from
     /// the first event on.
     pub fn new<C: Copy + Default>(topology: &'a Topology, network: &mut Transit<'_, C>) -> Option<Self> {
-        if topology.proxies.is_empty() && topology.peps.is_empty() {
+        if topology.proxies.is_empty() && topology.peps.is_empty() && topology.rewriters.is_empty() {
             return None;
         }
         topology.cuts().next()?;
@@ -53,11 +56,16 @@ impl<'a> Participants<'a> {
             (spec.host, Proxy::new(spec, users, part_seed(seed, 6, number)))
         };
         let proxies: Vec<(usize, Proxy<'_>)> = topology.proxies.iter().enumerate().map(proxy).collect();
-        for (reader, (host, proxy)) in (0..).zip(&proxies) {
-            if !proxy.is_rapid() {
+        let rewriters: Vec<(usize, RewriterAtHost)> =
+            topology.rewriters.iter().map(|spec| (spec.host, RewriterAtHost::new(spec))).collect();
+        let hosts = proxies.iter().map(|(host, proxy)| (*host, proxy.is_rapid()));
+        for (reader, (host, is_reader)) in
+            (0..).zip(hosts.chain(rewriters.iter().map(|(host, _)| (*host, true))))
+        {
+            if !is_reader {
                 continue;
             }
-            let mut users: Vec<(u32, u8)> = (topology.cuts().filter(|cut| cut.host == *host))
+            let mut users: Vec<(u32, u8)> = (topology.cuts().filter(|cut| cut.host == host))
                 .filter_map(|cut| Some((cut.to_user?, topology.bearer(cut.route))))
                 .collect();
             users.sort_unstable();
@@ -72,35 +80,53 @@ impl<'a> Participants<'a> {
             (spec.host, PepAtHost::new(spec, number, topology))
         };
         let peps = (0..).zip(&topology.peps).map(pep).collect();
-        Some(Self { peps, proxies, out: Out::default() })
+        Some(Self { peps, rewriters, proxies, out: Out::default() })
     }
 
     fn all(&mut self) -> (impl Iterator<Item = (usize, &mut dyn Participant)>, &mut Out) {
-        let Self { peps, proxies, out } = self;
+        let Self { peps, proxies, out, .. } = self;
         let peps = peps.iter_mut().map(|(host, pep)| (*host, pep as &mut dyn Participant));
         let proxies = proxies.iter_mut().map(|(host, proxy)| (*host, proxy as &mut dyn Participant));
         (peps.chain(proxies), out)
     }
 
-    /// A packet has reached the participants of a host. `packet` begins with the IP header.
-    pub fn on_packet(&mut self, now: Time, cut: &Cut, packet: &[u8], marked: bool) -> Verdict {
+    /// A packet has reached the participants of a host. The buffer has the packet as rewriters change it, a virtio header first.
+    pub fn on_packet(&mut self, now: Time, cut: &Cut, buffer: &mut Vec<u8>, marked: bool) -> Verdict {
         let Cut { host, onward, backward, route, answers, to_user, from_user } = *cut;
-        let passing = ArrivingPacket { packet, marked, onward, backward, route, answers, to_user, from_user };
-        let (all, out) = self.all();
-        for (_, participant) in all.filter(|(at, _)| *at == host) {
-            let verdict = participant.on_packet(now, &passing, &mut |route, packet| out.push(route, packet));
-            if verdict == Verdict::Take {
+        let Self { peps, rewriters, proxies, out } = self;
+        let mut show = |participant: &mut dyn Participant, buffer: &[u8]| {
+            let packet = buffer.get(OFFSET..).unwrap_or_default();
+            let passing =
+                ArrivingPacket { packet, marked, onward, backward, route, answers, to_user, from_user };
+            participant.on_packet(now, &passing, &mut |route, packet| out.push(route, packet))
+        };
+        for (_, pep) in peps.iter_mut().filter(|(at, _)| *at == host) {
+            if show(pep, buffer) == Verdict::Take {
                 return Verdict::Take;
             }
         }
-        Verdict::Pass
+        let mut verdict = Verdict::Pass;
+        for (_, rewriter) in rewriters.iter_mut().filter(|(at, _)| *at == host) {
+            if rewriter.on_packet(now, (from_user, to_user), buffer) {
+                verdict = Verdict::Rewritten;
+            }
+        }
+        for (_, proxy) in proxies.iter_mut().filter(|(at, _)| *at == host) {
+            if show(proxy, buffer) == Verdict::Take {
+                return Verdict::Take;
+            }
+        }
+        verdict
     }
 
     /// Radio information has arrived, possibly for a participant.
     pub fn on_hint(&mut self, now: Time, delivery: &ranpace_network::HintDelivery) {
-        let Self { proxies, out, .. } = self;
+        let Self { rewriters, proxies, out, .. } = self;
         let Reader::Participant(number) = delivery.reader else { return };
-        if let Some((_, proxy)) = proxies.get_mut(number as usize) {
+        let of_rewriters = (number as usize).checked_sub(proxies.len());
+        if let Some((_, rewriter)) = of_rewriters.and_then(|number| rewriters.get_mut(number)) {
+            rewriter.on_hint(now, delivery.user, &delivery.hint);
+        } else if let Some((_, proxy)) = proxies.get_mut(number as usize) {
             proxy.on_hint(now, delivery.user, &delivery.hint, &mut |route, packet| out.push(route, packet));
         }
     }

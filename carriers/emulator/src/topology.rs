@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ranpace_scenario::{
-    ChangeKind, FlowSpec, Hop, PepSpec, ProxyKind, ProxySpec, Scenario, Transport, Workload,
+    ChangeKind, FlowSpec, Hop, PepSpec, ProxyKind, ProxySpec, RewriterSpec, Scenario, Transport, Workload,
 };
 use ranpace_units::{Bytes, Span, Time};
 
@@ -78,6 +78,8 @@ pub struct Topology {
     pub proxies: Vec<ProxySpec>,
     /// See `proxies`.
     pub peps: Vec<PepSpec>,
+    /// See `proxies`.
+    pub rewriters: Vec<RewriterSpec>,
     /// The whole routes, each with its return route.
     whole: Vec<FlowSpec>,
     answers: Vec<Option<u32>>,
@@ -164,7 +166,8 @@ impl Topology {
         if played.changes.len() < changes {
             notes.push("changes of a flow's target are left out: programs set their own".to_owned());
         }
-        let has_readers = scenario.proxies.iter().any(|proxy| matches!(proxy.kind, ProxyKind::Rapid(_)));
+        let is_rapid = |proxy: &ProxySpec| matches!(proxy.kind, ProxyKind::Rapid(_));
+        let has_readers = !scenario.rewriters.is_empty() || scenario.proxies.iter().any(is_rapid);
         for table in scenario.feed_tables.iter().filter(|table| **table != "rnis" || !has_readers) {
             notes.push(format!(
                 "nobody reads what [{table}] sets: the kernel's TCP knows nothing of the radio (`--hints FILE` writes it down)"
@@ -178,8 +181,11 @@ impl Topology {
         let whole = std::mem::take(&mut played.flows);
         // The network itself does not know them.
         let (mut proxies, mut peps) = (std::mem::take(&mut played.proxies), std::mem::take(&mut played.peps));
+        let mut rewriters = std::mem::take(&mut played.rewriters);
         if !routers.is_empty() {
             (proxies, peps) = (Vec::new(), Vec::new());
+            let names = rewriters.drain(..).map(|rewriter| rewriter.name);
+            notes.extend(names.map(|name| format!("{name} is left out: no daemon rewrites headers")));
         }
         let place = |host| hosts.iter().position(|at| *at == host);
         let answers = whole.iter().map(|route| {
@@ -191,6 +197,7 @@ impl Topology {
             scenario: played,
             proxies,
             peps,
+            rewriters,
             whole,
             answers,
             cuts: Vec::new(),
@@ -212,6 +219,7 @@ impl Topology {
         let has_participants = |host: usize| {
             self.proxies.iter().any(|proxy| proxy.host == host)
                 || self.peps.iter().any(|pep| pep.host == host)
+                || self.rewriters.iter().any(|rewriter| rewriter.host == host)
                 || self.routers.contains(&host)
         };
         let user_at = |host: usize| {

@@ -23,7 +23,7 @@ mod meter;
 
 use std::str::FromStr as _;
 
-use ranpace_cc::{ALL, Algorithm, AlgorithmError, Entry, Transport};
+use ranpace_cc::{ALL, Algorithm, AlgorithmError, Entry, Options, Transport};
 pub use ranpace_quic::reports::{NumberedReport, ReportRefusal, VERSION};
 use ranpace_units::Span;
 
@@ -76,9 +76,10 @@ pub enum OfferError {
     },
 }
 
-/// Whether a control has a half that measures what a QUIC receiver sees.
+/// Whether a control has a half that measures what a QUIC receiver sees: the messages of a cell to all users are not among that.
 fn has_half(entry: &Entry) -> bool {
-    entry.receiver.is_some() && entry.transport == Transport::Tcp
+    let half = entry.receiver.and_then(|build| build(&mut Options::default()).ok());
+    half.is_some_and(|half| !half.wants_cell()) && entry.transport == Transport::Tcp
 }
 
 /// The names of the controls whose receivers report.

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use ranpace_cc::{Algorithm, RadioHint, Received, ReceiverHalf};
+use ranpace_cc::{Algorithm, ControlChannel, RadioHint, Received, ReceiverHalf};
 use ranpace_scenario::{FlowSpec, Transport, Workload};
 use ranpace_tcp::{DatagramReceiver, DatagramSender, Kind, Receiver, Segment, Sender, prefetch};
 use ranpace_units::{Bytes, Span, Time};
@@ -448,6 +448,20 @@ impl Flow {
             Ends::Udp(_, sink) => {
                 if let Some(half) = &mut sink.estimator {
                     half.on_radio(now, hint);
+                }
+            }
+            Ends::Quic(_) | Ends::None => {}
+        }
+    }
+
+    /// A slot of its cell's control channel, for the receiver half.
+    pub fn on_cell(&mut self, now: Time, channel: &ControlChannel<'_>) {
+        match &mut self.ends {
+            Ends::Tcp(_, receiver) => receiver.on_cell(now, channel),
+            Ends::Datagram(_, receiver) => receiver.on_cell(now, channel),
+            Ends::Udp(_, sink) => {
+                if let Some(half) = &mut sink.estimator {
+                    half.on_cell(now, channel);
                 }
             }
             Ends::Quic(_) | Ends::None => {}

@@ -28,6 +28,7 @@ mod lightweight;
 mod passing;
 mod pep_outcome;
 mod quic;
+mod rewriting;
 mod series;
 mod simulation;
 mod split;

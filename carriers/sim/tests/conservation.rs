@@ -70,7 +70,7 @@ fn link(index: usize, last: bool) -> impl Strategy<Value = String> {
     })
 }
 
-const CONTROLS: [&str; 26] = [
+const CONTROLS: [&str; 28] = [
     "prague",
     "abc",
     "newreno",
@@ -97,6 +97,8 @@ const CONTROLS: [&str; 26] = [
     "cubic+lda:rule=eq",
     "natcp",
     "xtcp",
+    "pbe",
+    "pbe:guard=off",
 ];
 
 fn flow(hosts: usize) -> impl Strategy<Value = String> {

@@ -1,4 +1,4 @@
-//! Proxies, PEPs, middleboxes and radio information in `ranpace emulate`, for real TCP. Where rights are missing these tests say so and end.
+//! Proxies, PEPs, middleboxes, header rewriters and radio information in `ranpace emulate`, for real TCP. Where rights are missing these tests say so and end.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -144,6 +144,25 @@ fn pep_sees_packets_to_users_and_middlebox_drops_some() {
     let way = summary["flows"].as_array().unwrap().iter().find(|flow| flow["name"] == "server to phone");
     let dropped = way.unwrap()["dropped_packets"].as_u64().unwrap();
     assert!(dropped >= 2_000_000 / 1_448 / 200, "{dropped}");
+}
+
+#[test]
+fn payload_crosses_header_rewriters_intact_both_ways_whoever_opens_and_over_ipv6() {
+    let Some(_turn) = rights() else { return };
+    let tables = "[[rewriter]]\nhost = \"edge\"\nkind = \"milliproxy\"\n\
+                  [[rewriter]]\nhost = \"mast\"\nkind = \"guidance\"\nperiod = \"10ms\"\n";
+    let mut emulation = Emulation::start_with(folder_with(&with(tables)), ":", &[]);
+    let sent = content(1_500_000);
+    for (from, to, address) in [
+        ("server", "phone", v4(1)),
+        ("phone", "server", v4(0)),
+        ("server", "phone", v6(1)),
+        ("phone", "server", v6(0)),
+    ] {
+        let arrived = transferred(&emulation, from, (to, address), sent.clone());
+        assert!(arrived == sent, "{from} to {to} at {address}: {} bytes", arrived.len());
+    }
+    emulation.end();
 }
 
 #[test]

@@ -163,6 +163,79 @@ fn capture_has_sent_and_received_packets_and_gso_segments_arrive_unchanged() {
     }
 }
 
+/// A phone in an LTE cell, whose acknowledgements pass two header rewriters.
+const REWRITTEN: &str = r#"
+duration = "10s"
+[[link]]
+from = "server"
+to = "edge"
+rate = "200Mbit/s"
+delay = "5ms"
+duplex = true
+[[link]]
+from = "edge"
+to = "mast"
+rate = "1Gbit/s"
+delay = "1ms"
+duplex = true
+[[cell]]
+host = "mast"
+preset = "rapid-oai"
+[[user]]
+name = "phone"
+[[rewriter]]
+host = "edge"
+kind = "milliproxy"
+[[rewriter]]
+host = "edge"
+kind = "guidance"
+period = "10ms"
+[[flow]]
+from = "server"
+to = "phone"
+cc = "cubic"
+"#;
+
+#[test]
+fn rewritten_acknowledgements_have_lower_windows_guidance_and_right_checksums() {
+    let Some(_turn) = rights() else { return };
+    for (case, address) in [("IPv4", v4(1)), ("IPv6", v6(1))] {
+        let mut emulation = Emulation::start_with(folder_with(REWRITTEN), ":", &["--pcap", "file.pcapng"]);
+        let sent = content(4_000_000);
+        let got = emulation::transferred(&emulation, "server", ("phone", address), sent.clone());
+        assert!(got == sent, "{case}: {} bytes", got.len());
+        let path = emulation.folder.path().join("file.pcapng");
+        emulation.end();
+        // Reading checks the checksums.
+        let (names, packets) = read(&path);
+        assert_eq!(names, ["server", "phone"], "{case}");
+        // After the last FIN windows pass as they are.
+        let median = |host, direction| {
+            let acks = packets.iter().filter(|packet| packet.host == host && packet.direction == direction);
+            let window = |packet: &Packet| match SlicedPacket::from_ip(&packet.bytes).unwrap().transport {
+                Some(TransportSlice::Tcp(tcp)) if packet.payload.is_empty() && !tcp.syn() => {
+                    Some(tcp.window_size())
+                }
+                _ => None,
+            };
+            let mut windows: Vec<u16> = acks.filter_map(window).collect();
+            windows.sort_unstable();
+            windows[windows.len() / 2]
+        };
+        let (offered, passed) = (median(1, OUT), median(0, IN));
+        assert!(passed < offered, "{case}: the phone offers {offered}, the server hears {passed}");
+        let is_guided = |packet: &&Packet| {
+            packet.bytes.windows(4).any(|bytes| bytes == [253, 10, 0x54, 0x47]) && packet.payload.is_empty()
+        };
+        let at_server = packets.iter().filter(|packet| packet.host == 0).filter(is_guided).count();
+        let at_phone = packets.iter().filter(|packet| packet.host == 1).filter(is_guided).count();
+        assert!(
+            at_server > 20 && at_phone == 0,
+            "{case}: {at_server} at the server, {at_phone} at the phone"
+        );
+    }
+}
+
 #[test]
 fn unwritable_capture_path_is_a_user_error() {
     let Some(_turn) = rights() else { return };

@@ -406,6 +406,11 @@ fn packet() {
 }
 
 #[test]
+fn tcp_fields() {
+    fuzz("tcp_fields", 1);
+}
+
+#[test]
 fn pep() {
     fuzz("pep", 1);
 }

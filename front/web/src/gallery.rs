@@ -27,6 +27,8 @@ const RECORDS: &[(&str, &str)] = records![
     "004-7-drops",
     "edge-together", "edge-sigma", "edge-meld", "edge-rapid",
     "peers-dualpi2", "peers-l4span", "peers-abc", "peers-lda", "peers-xtcp", "peers-natcp",
+    "peers-guidance", "peers-milliproxy",
+    "peers-bbr3", "peers-copa", "peers-pbe", "peers-rlc",
 ];
 
 /// All experiments, in the order in which `ranpace reproduce --list` has them.

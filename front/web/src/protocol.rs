@@ -541,7 +541,7 @@ pub struct GridLane {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Message {
     /// First, after every change of the scenario, and when a column appeared: frames that follow have these columns.
-    Session(Session),
+    Session(Box<Session>),
     /// About 20 times a second while something changes.
     State(PlayState),
     /// The run is gone; the stream ends.

@@ -1,6 +1,6 @@
 //! The server: its listener, its connections, and its end.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,13 +126,31 @@ impl Server {
         self.address
     }
 
-    /// The page's address, with the token if one is needed.
+    /// The page's address, with the token if one is needed. Of a server at all addresses, one of this machine's.
     pub fn url(&self) -> String {
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(outgoing(address.ip()));
+        }
         match &self.token {
-            None => format!("http://{}/", self.address),
-            Some(token) => format!("http://{}/?token={token}", self.address),
+            None => format!("http://{address}/"),
+            Some(token) => format!("http://{address}/?token={token}"),
         }
     }
+}
+
+/// The address of this machine towards others; that of loopback if it has none. Nothing is sent.
+fn outgoing(all: IpAddr) -> IpAddr {
+    // Of a documentation's network (RFC 5737, RFC 3849), to which only the default route leads.
+    let (other, own): (IpAddr, IpAddr) = match all {
+        IpAddr::V4(_) => (Ipv4Addr::new(192, 0, 2, 1).into(), Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(_) => (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(), Ipv6Addr::LOCALHOST.into()),
+    };
+    let socket = UdpSocket::bind((all, 0)).and_then(|socket| {
+        socket.connect((other, 9))?;
+        socket.local_addr()
+    });
+    socket.map_or(own, |address| address.ip())
 }
 
 impl Drop for Server {

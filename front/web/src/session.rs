@@ -483,7 +483,7 @@ impl Engine {
             let (columns, frames) = view.take_news(job, self.generation);
             if columns {
                 let session = self.session(job, view);
-                self.send_message(&Message::Session(session));
+                self.send_message(&Message::Session(Box::new(session)));
             }
             frames.into_iter().for_each(|frame| self.send(Event::Frame(frame)));
         }
@@ -541,7 +541,7 @@ impl Engine {
         // All rows so far have the columns that the session names.
         self.publish(job, view);
         let events = self.events.subscribe();
-        let session = text_of(&Message::Session(self.session(job, view)));
+        let session = text_of(&Message::Session(Box::new(self.session(job, view))));
         let known = view.joined.as_ref().filter(|(rows, bins, _)| (*rows, *bins) == (view.rows, view.bins));
         let frames = match known {
             Some((_, _, frames)) => frames.clone(),

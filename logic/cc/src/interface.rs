@@ -27,7 +27,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use ranpace_rnis::RadioHint;
+pub use ranpace_rnis::{ControlChannel, RadioHint};
 
 pub use self::control::{CongestionControl, LossBased, View};
 pub use self::events::{

@@ -1,7 +1,7 @@
 //! The list of all algorithms and decorators. A new one is registered here.
 
 use crate::classic::{cubic, newreno, scalable, vegas, veno, westwood, yeah};
-use crate::client_driven::{cdbe, cdbev2, cqic_s, dcic, quic_cqic};
+use crate::client_driven::{cdbe, cdbev2, cqic_s, dcic, pbe, quic_cqic};
 use crate::decorators::{c2tcp, lda, meld};
 use crate::entry::{Decorator, Entry};
 use crate::marks::{abc, prague};
@@ -32,6 +32,7 @@ pub const ALL: &[&Entry] = &[
     &cqic_s::ENTRY,
     &cdbe::ENTRY,
     &cdbev2::ENTRY,
+    &pbe::ENTRY,
     &rapid::ENTRY,
     &sigma::ENTRY,
     &xtcp::ENTRY,

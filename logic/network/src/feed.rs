@@ -9,6 +9,7 @@
 //! - **A participant at a host calls [`Network::subscribe_hints`](crate::Network::subscribe_hints)** once for each user before the first
 //!   event, with [`Reader::Participant`] and a number of its choice. [`Hosts::on_hint`](crate::Hosts::on_hint) receives each hint when it
 //!   arrives.
+//! - A flow whose receiver's half decodes its cell's control channel is subscribed to it automatically ([`control_channels`]).
 //! - An observer of the whole network subscribes in the same way, as [`Reader::Observer`].
 //!
 //! Cells produce no reports while nobody subscribes, and sleep as usual. Ours: the error of a report is drawn for each report and user,
@@ -17,16 +18,18 @@
 //! ([`invent`]); time and cell stay true.
 //!
 //! [`Radio::read_hints`]: crate::radio::Radio::read_hints
+//! [`control_channels`]: crate::control_channels
 
 use std::collections::VecDeque;
 
 use ranpace_cc::RadioHint;
 use ranpace_phy::Direction;
 use ranpace_rnis::wire::{Encoder, Record, UDP_IP_BYTES};
-use ranpace_rnis::{Averaging, Event, EventKind, Publisher, SlotReport};
+use ranpace_rnis::{Averaging, CellGrant, Event, EventKind, Publisher, SlotReport};
 use ranpace_scenario::{Content, Encoding, FeedKind, FeedSpec, Hop, Scenario, Transport};
 use ranpace_units::{Bytes, Rate, Time};
 
+use crate::control_channels::{ControlChannels, SlotDelivery};
 use crate::random::{mix, unit};
 use crate::results::FeedResult;
 
@@ -69,6 +72,7 @@ pub struct HintDelivery {
 pub(crate) struct Feed {
     edge: Channel,
     modem: Channel,
+    control: ControlChannels,
     /// Users whose real-time packets have an additional bearer before the others.
     real_time_first: Vec<bool>,
 }
@@ -118,6 +122,7 @@ impl Feed {
         let mut feed = Self {
             edge: channel(Source::Edge, &scenario.rnis, Averaging::Smooth, mix(seed, 0)),
             modem: channel(Source::Modem, &scenario.modem, Averaging::Exact, mix(seed, 1)),
+            control: ControlChannels::new(scenario, mix(seed, 2)),
             real_time_first: scenario.users.iter().map(|user| user.real_time_first).collect(),
         };
         for (index, flow) in (0..).zip(&scenario.flows) {
@@ -154,25 +159,27 @@ impl Feed {
 
     /// Returns whether there are any readers.
     pub fn is_read(&self) -> bool {
-        self.edge.is_read || self.modem.is_read
+        self.edge.is_read || self.modem.is_read || self.control.is_read()
     }
 
     /// A cell's slot has ended.
     pub fn on_report(&mut self, report: &SlotReport<'_>) {
         self.edge.on_report(report);
         self.modem.on_report(report);
+        self.control.on_report(report);
     }
 
     /// Something happened to a user.
     pub fn on_event(&mut self, event: &Event) {
         self.edge.on_event(event);
         self.modem.on_event(event);
+        self.control.on_event(event);
     }
 
-    /// When [`Self::next`] will return something.
+    /// When [`Self::next`] or [`Self::next_slot`] will return something.
     pub fn next_due(&self) -> Time {
         let due = |channel: &Channel| channel.under_way.front().map_or(Time::MAX, |(at, _)| *at);
-        due(&self.edge).min(due(&self.modem))
+        due(&self.edge).min(due(&self.modem)).min(self.control.next_due())
     }
 
     /// The next hint that has arrived by now.
@@ -191,6 +198,11 @@ impl Feed {
         };
         (spec.stop, spec.resume) = (content.is_none().then_some(now), None);
         spec.content = content.unwrap_or(spec.content);
+    }
+
+    /// The next slot of a control channel that has arrived by now; `grants` then has its messages alone.
+    pub fn next_slot(&mut self, now: Time, grants: &mut Vec<CellGrant>) -> Option<SlotDelivery> {
+        self.control.next(now, grants)
     }
 
     /// The measured part begins.

@@ -4,6 +4,7 @@
 //! hosts, `ranpace-emulator` by the real clock for packets from outside ([`Transit`]).
 #![forbid(unsafe_code)]
 
+mod control_channels;
 mod device_bands;
 mod event_queue;
 mod feed;

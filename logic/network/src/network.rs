@@ -14,7 +14,7 @@ use ranpace_pep::middlebox::{Middlebox, MiddleboxPacket, Verdict};
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
 use ranpace_rnis::update::Update;
-use ranpace_rnis::{AssociateId, Grant};
+use ranpace_rnis::{AssociateId, CellGrant, ControlChannel, Grant};
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::{Bytes, Rate, Span, Time};
 
@@ -40,12 +40,13 @@ pub trait Hosts<'a> {
     /// A packet has reached the end of its route. The hosts now own it: see [`Network::deliver`].
     fn on_arrived(&mut self, network: &mut Network<'a, Self::Event>, packet: PacketHandle);
 
-    /// A packet passes a participant other than its endpoints: one of the [`Stop`]s.
+    /// A packet passes a participant other than its endpoints: one of the [`Stop`]s. It may change the packet's segment, and
+    /// [`Network::lengthen`] it.
     fn on_passing(
         &mut self,
         network: &mut Network<'a, Self::Event>,
         participant: u32,
-        packet: PacketHandle,
+        packet: &mut PacketHandle,
     ) -> Verdict;
 
     /// An event scheduled by [`Network::enter`] is due.
@@ -56,6 +57,9 @@ pub trait Hosts<'a> {
 
     /// The modem of a user received a grant, and [`Network::listen`] was called for it.
     fn on_grant(&mut self, network: &mut Network<'a, Self::Event>, user: u32, grant: &RadioHint);
+
+    /// A slot of its cell's control channel has arrived for the receiver of a flow that decodes it.
+    fn on_cell(&mut self, network: &mut Network<'a, Self::Event>, flow: u32, channel: &ControlChannel<'_>);
 
     /// The measured part begins.
     fn on_measure(&mut self, network: &mut Network<'a, Self::Event>);
@@ -104,6 +108,8 @@ pub struct Network<'a, E> {
     arrived: Vec<PacketHandle>,
     /// Grants that modems have just received.
     grants: Vec<(u32, Grant)>,
+    /// Messages of the slot of a control channel that is being delivered.
+    cell_grants: Vec<CellGrant>,
     /// For each link, the packets that were prefetched and have not left it yet.
     prefetched: Vec<usize>,
     link_rows: Vec<LinkRows>,
@@ -175,6 +181,7 @@ impl<'a, E: Copy> Network<'a, E> {
             radio,
             arrived: Vec::new(),
             grants: Vec::new(),
+            cell_grants: Vec::new(),
             routes: Routes::new(scenario, stops),
             middleboxes: scenario.middleboxes.iter().map(|spec| spec.kind.build()).collect(),
             drive,
@@ -285,6 +292,13 @@ impl<'a, E: Copy> Network<'a, E> {
         self.meters.ledger.delivered += Bytes::new(u64::from(packet.wire()));
     }
 
+    /// A participant has added this many bytes to the headers of a packet that passes it.
+    pub fn lengthen(&mut self, packet: &mut PacketHandle, bytes: u32) {
+        self.meters.packets.at(*packet).segment.wire += bytes;
+        packet.lengthen(bytes);
+        self.meters.ledger.offered += Bytes::new(u64::from(bytes));
+    }
+
     #[inline]
     fn offer(&mut self, place: Place, packet: PacketHandle) {
         match self.routes.step(place) {
@@ -336,7 +350,7 @@ impl<'a, E: Copy> Network<'a, E> {
 
     /// A packet came out of a link or cell: forwards it past participants to the next one, or to its end.
     #[inline]
-    fn forward<H: Hosts<'a, Event = E>>(&mut self, handle: PacketHandle, hosts: &mut H) {
+    fn forward<H: Hosts<'a, Event = E>>(&mut self, mut handle: PacketHandle, hosts: &mut H) {
         loop {
             let packet = self.meters.packets.at(handle);
             packet.hop += 1;
@@ -354,7 +368,7 @@ impl<'a, E: Copy> Network<'a, E> {
                 }
                 None => {
                     let of_hosts = participant - self.middleboxes.len() as u32;
-                    hosts.on_passing(self, of_hosts, handle)
+                    hosts.on_passing(self, of_hosts, &mut handle)
                 }
             };
             if verdict == Verdict::Drop {
@@ -402,6 +416,13 @@ impl<'a, E: Copy> Network<'a, E> {
         while let Some(delivery) = self.radio.as_mut().and_then(|radio| radio.feed().next(self.now)) {
             hosts.on_hint(self, &delivery);
         }
+        let mut grants = std::mem::take(&mut self.cell_grants);
+        while let Some(slot) =
+            self.radio.as_mut().and_then(|radio| radio.feed().next_slot(self.now, &mut grants))
+        {
+            hosts.on_cell(self, slot.flow, &slot.with(&grants));
+        }
+        self.cell_grants = grants;
         if let Some(radio) = &mut self.radio {
             self.feed_timer.set(radio.feed().next_due(), Event::Feed, &mut self.queue);
         }

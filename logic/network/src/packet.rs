@@ -76,6 +76,11 @@ impl PacketHandle {
         (self.place >> 32) as u32
     }
 
+    /// Adds bytes on the wire.
+    pub(crate) fn lengthen(&mut self, bytes: u32) {
+        self.place += u64::from(bytes) << 32;
+    }
+
     /// Index of its flow.
     #[inline]
     pub fn flow(self) -> u32 {

@@ -10,8 +10,8 @@ use ranpace_cc::RadioHint;
 use ranpace_pep::middlebox::Verdict;
 use ranpace_phy::Direction as Way;
 use ranpace_radio::cell::CellSubscription;
-use ranpace_rnis::AssociateId;
 use ranpace_rnis::update::Update;
+use ranpace_rnis::{AssociateId, ControlChannel};
 use ranpace_scenario::{ChangeKind, Scenario};
 use ranpace_units::{Bytes, Ecn, Span, Time};
 
@@ -76,7 +76,7 @@ struct ExternalHosts {
 impl<'a> Hosts<'a> for ExternalHosts {
     type Event = Never;
 
-    fn on_passing(&mut self, _: &mut Network<'a, Never>, _: u32, _: PacketHandle) -> Verdict {
+    fn on_passing(&mut self, _: &mut Network<'a, Never>, _: u32, _: &mut PacketHandle) -> Verdict {
         Verdict::Pass
     }
 
@@ -102,6 +102,9 @@ impl<'a> Hosts<'a> for ExternalHosts {
     fn on_grant(&mut self, network: &mut Network<'a, Never>, user: u32, grant: &RadioHint) {
         self.granted.push_back((network.now(), user, *grant));
     }
+
+    /// Receivers outside decode nothing: no half of ours runs there.
+    fn on_cell(&mut self, _: &mut Network<'a, Never>, _: u32, _: &ControlChannel<'_>) {}
 
     fn on_measure(&mut self, _: &mut Network<'a, Never>) {
         self.before.clone_from(&self.counts);

@@ -5,11 +5,13 @@
 //! * [`split`]: which connections a proxy splits and what servers may send it, with RAPID or without.
 //! * [`uploads`]: how much such a proxy takes from users before servers have been sent it.
 //! * [`middlebox`]: middleboxes that decide about packets one by one, as they pass.
+//! * [`rewriter`]: middleboxes that change fields of TCP headers, as segments pass.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod lightweight;
 pub mod middlebox;
 pub mod rapid;
+pub mod rewriter;
 pub mod split;
 pub mod uploads;

@@ -66,7 +66,7 @@
 //! assert_eq!(rapid.allocation(flow), Some(Rate::from_bits_per_s(18_336_000)));
 //! ```
 
-mod estimate;
+pub(crate) mod estimate;
 mod flow;
 mod guard;
 #[cfg(test)]

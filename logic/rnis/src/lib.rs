@@ -8,11 +8,13 @@
 //!
 //! - a [`Publisher`] averages reports into [`RadioHint`]s, the input of a mechanism about one user; [`subscription`] manages
 //!   several of them, by user, cell and period;
+//! - a [`ControlChannel`] has the grants of one slot to all users, for a device that decodes the messages to others, too;
 //! - a [`shared_table`] holds the latest values of every user in shared memory: one writer, many readers;
 //! - [`wire`] encodes reports as datagrams, [`feed`] adds what a feed between hosts needs: who gets what, the seal's header, names,
 //!   the offset of clocks;
 //! - [`etsi`] has the objects of the standard's API as JSON with our extension beside them, `lines` the JSON between a base station
 //!   and a server of it, [`TextReport`] the text line of the original experiments;
+//! - [`guidance`] is the TCP option in which a provider advises a server on a rate;
 //! - [`Timestamped`] and [`StalenessLimit`]: the age of a value, and the age from which a mechanism no longer uses it.
 //!
 //! Transport blocks are counted in bits, queues in bytes. Every time is that of the measurement, not of its delivery. Source: ETSI
@@ -22,10 +24,12 @@
 #![deny(missing_docs)]
 
 mod activity;
+mod control_channel;
 #[cfg(feature = "etsi")]
 pub mod etsi;
 mod event;
 pub mod feed;
+pub mod guidance;
 mod hint;
 mod identity;
 #[cfg(feature = "write-lines")]
@@ -41,6 +45,7 @@ mod timestamped;
 pub mod update;
 pub mod wire;
 
+pub use control_channel::{CellGrant, ControlChannel, SI_RNTI};
 pub use event::{Event, EventKind};
 pub use hint::RadioHint;
 pub use identity::{AssociateId, Ecgi, IdType, Plmn};

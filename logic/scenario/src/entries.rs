@@ -1,4 +1,4 @@
-//! Reads what `[[proxy]]`, `[[pep]]` and `[[middlebox]]` have in common: numbered entries with unique names, each at a host, and flows that
+//! Reads what `[[proxy]]`, `[[pep]]`, `[[middlebox]]` and `[[rewriter]]` have in common: numbered entries with unique names, each at a host, and flows that
 //! at most one entry of a kind handles.
 
 use crate::field::Field;

@@ -52,6 +52,7 @@ pub mod presets;
 mod proxy;
 mod quic;
 mod reader;
+mod rewriter;
 mod rnis;
 mod settings;
 mod tables;
@@ -64,8 +65,9 @@ pub use link::TraceSource;
 pub use listing::{Kind, QUEUES, WORKLOADS};
 pub use measure::distance_m;
 pub use model::{
-    CellSpec, Change, ChangeKind, FeedKind, FlowSpec, Hop, LinkSpec, MiddleboxSpec, PassingSpec, PepLie, PepSpec,
-    ProxyKind, ProxySpec, Scenario, SplitSpec, Transport, UserSpec, WatchSpec, Workload,
+    CellSpec, Change, ChangeKind, FeedKind, FlowSpec, Hop, LinkSpec, MiddleboxSpec, PassingSpec, PepLie,
+    PepSpec, ProxyKind, ProxySpec, RewriterSpec, Scenario, SplitSpec, Transport, UserSpec, WatchSpec,
+    Workload,
 };
 pub use parse::parse;
 pub use rnis::{Content, Encoding, FeedSpec};

@@ -42,6 +42,8 @@ pub struct Scenario {
     pub proxies: Vec<ProxySpec>,
     /// Lightweight PEPs, which only observe.
     pub peps: Vec<PepSpec>,
+    /// Header rewriters.
+    pub rewriters: Vec<RewriterSpec>,
     /// Middleboxes, which handle all packets that cross their hosts.
     pub middleboxes: Vec<MiddleboxSpec>,
     /// Changes during the run, by time; changes at the same instant keep the file's order.
@@ -325,6 +327,19 @@ pub struct PepSpec {
     pub watches: Vec<WatchSpec>,
 }
 
+/// A middlebox that changes fields of TCP headers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RewriterSpec {
+    /// Its name, unique among the rewriters.
+    pub name: String,
+    /// Index of its host.
+    pub host: usize,
+    /// What it changes.
+    pub kind: ranpace_pep::rewriter::Kind,
+    /// The flows whose segments it changes, and where.
+    pub watches: Vec<WatchSpec>,
+}
+
 /// A middlebox that decides on packets one by one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MiddleboxSpec {
@@ -355,12 +370,12 @@ pub enum PepLie {
     Forge,
 }
 
-/// A flow that a PEP observes.
+/// A flow that passes a PEP or a rewriter, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchSpec {
     /// Index of the flow.
     pub flow: usize,
-    /// Number of hops of its path before the PEP.
+    /// Number of hops of its path before it.
     pub forward: usize,
     /// Likewise for its path back.
     pub back: usize,

@@ -10,7 +10,7 @@ use crate::link::{TraceSource, Traces};
 use crate::model::Scenario;
 use crate::network::Network;
 use crate::reader::{Field, Section};
-use crate::{cell, change, limits, middlebox, pep, proxy, rnis};
+use crate::{cell, change, limits, middlebox, pep, proxy, rewriter, rnis};
 
 /// Longest run: 1000 days. Ours.
 const MOST_DURATION: Span = Span::from_secs(1_000 * 86_400);
@@ -90,6 +90,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
     let flows = Flows::read(&mut root, &network, duration);
     let proxies = proxy::read(&mut root, &network, &flows, &rnis);
     let peps = pep::read(&mut root, &network, &flows);
+    let rewriters = rewriter::read(&mut root, &network, &flows, &proxies, &rnis);
     let middleboxes = middlebox::read(&mut root, &network, &flows);
     let changes = change::read(&mut root, &mut network, &flows, duration);
     let sample = read_sample(sample, duration, &network, &flows);
@@ -111,6 +112,7 @@ fn read(mut root: Section<'_>, file: &str, traces: &mut dyn TraceSource) -> Opti
         flows: flows.all,
         proxies,
         peps,
+        rewriters,
         middleboxes,
         changes,
     })

@@ -2,7 +2,7 @@
 
 use crate::cell::keys::nested;
 use crate::key::Group;
-use crate::{cell, change, flow, link, middlebox, parse, pep, proxy, quic, rnis, tcp};
+use crate::{cell, change, flow, link, middlebox, parse, pep, proxy, quic, rewriter, rnis, tcp};
 
 /// A table of a scenario.
 pub(crate) struct Table {
@@ -19,7 +19,7 @@ pub(crate) struct Table {
 pub(crate) const TOP: &[Group] = &[parse::KEYS];
 
 /// All tables, in the order in which messages list them.
-pub(crate) const TABLES: [Table; 10] = [
+pub(crate) const TABLES: [Table; 11] = [
     Table { name: "link", is_list: true, keys: link::GROUPS, example: "rate" },
     Table { name: "cell", is_list: true, keys: cell::CELL_GROUPS, example: "bandwidth" },
     Table { name: "user", is_list: true, keys: cell::USER_GROUPS, example: "position" },
@@ -27,13 +27,19 @@ pub(crate) const TABLES: [Table; 10] = [
     Table { name: "proxy", is_list: true, keys: &[proxy::KEYS, proxy::RAPID_KEYS], example: "ran_cc" },
     Table { name: "pep", is_list: true, keys: &[pep::KEYS], example: "host" },
     Table { name: "middlebox", is_list: true, keys: &[middlebox::KEYS], example: "host" },
+    Table {
+        name: "rewriter",
+        is_list: true,
+        keys: &[rewriter::KEYS, rewriter::MILLIPROXY_KEYS, rewriter::GUIDANCE_KEYS],
+        example: "policy",
+    },
     Table { name: "change", is_list: true, keys: &[change::KEYS], example: "at" },
     Table { name: "rnis", is_list: false, keys: &[rnis::KEYS], example: "period" },
     Table { name: "modem", is_list: false, keys: &[rnis::KEYS], example: "period" },
 ];
 
 /// Names of groups of keys on pages.
-const GROUPS: [(&str, Group); 37] = [
+const GROUPS: [(&str, Group); 40] = [
     ("top", parse::KEYS),
     ("link", link::KEYS),
     ("link.jitter", link::jitter::KEYS),
@@ -47,6 +53,9 @@ const GROUPS: [(&str, Group); 37] = [
     ("proxy.rapid", proxy::RAPID_KEYS),
     ("pep", pep::KEYS),
     ("middlebox", middlebox::KEYS),
+    ("rewriter", rewriter::KEYS),
+    ("rewriter.milliproxy", rewriter::MILLIPROXY_KEYS),
+    ("rewriter.guidance", rewriter::GUIDANCE_KEYS),
     ("rnis", rnis::KEYS),
     ("cell", cell::keys::CELL),
     ("cell.air", cell::keys::AIR),

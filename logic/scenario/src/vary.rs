@@ -404,7 +404,7 @@ transport = "udp"
                 "duratoin",
                 "cannot vary \"duratoin\": expected one of name, duration, warmup, seed, sample, or link.KEY, \
                           cell.KEY, user.KEY, flow.KEY, proxy.KEY, pep.KEY, \
-                          middlebox.KEY, change.KEY, \
+                          middlebox.KEY, rewriter.KEY, change.KEY, \
                           rnis.KEY, modem.KEY; did you mean \"duration\"?",
             ),
             ("flow", "cannot vary \"flow\": expected a key of [[flow]], such as flow.cc"),

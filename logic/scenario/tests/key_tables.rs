@@ -77,7 +77,7 @@ fn every_declared_key_is_read_and_can_be_varied() {
     let loss = |kind: &str| format!("[[link]]\n[link.loss]\nkind = {kind:?}\n");
     let cell = |table: &str, kind: &str| format!("[[cell]]\n[cell.{table}]\nkind = {kind:?}\n");
     // Texts that together accept all keys of these groups.
-    let cases: [(&str, &[&str], &[&str]); 32] = [
+    let cases: [(&str, &[&str], &[&str]); 33] = [
         ("link.", &["link"], &["[[link]]\n"]),
         ("flow.", &["flow", "tcp", "quic"], &["[[flow]]\n", QUIC]),
         ("flow.tcp.", &["tcp"], &["[[flow]]\n[flow.tcp]\n"]),
@@ -86,6 +86,11 @@ fn every_declared_key_is_read_and_can_be_varied() {
         ("proxy.", &["proxy", "proxy.rapid"], &["[[proxy]]\nkind = \"rapid\"\n"]),
         ("pep.", &["pep"], &["[[pep]]\n"]),
         ("middlebox.", &["middlebox"], &["[[middlebox]]\nkind = \"drop_every\"\n"]),
+        (
+            "rewriter.",
+            &["rewriter", "rewriter.milliproxy", "rewriter.guidance"],
+            &["[[rewriter]]\nkind = \"milliproxy\"\n", "[[rewriter]]\nkind = \"guidance\"\n"],
+        ),
         ("rnis.", &["rnis"], &["[rnis]\n"]),
         ("modem.", &["rnis"], &["[modem]\n"]),
         (

@@ -61,8 +61,8 @@ fn every_key_is_on_the_page_and_can_be_varied() {
                 .iter()
                 .any(|name| PAGE.contains(name));
             assert!(is_on_page, "{head}{key} is not on the page");
-            const TABLES: [&str; 9] =
-                ["link", "cell", "user", "flow", "proxy", "pep", "middlebox", "rnis", "modem"];
+            const TABLES: [&str; 10] =
+                ["link", "cell", "user", "flow", "proxy", "pep", "middlebox", "rewriter", "rnis", "modem"];
             if !TABLES.contains(&key.as_str()) && key != "change" || !head.is_empty() {
                 let place = "[[link]]\nback = {}\n[[flow]]\n[[flow]]\ntransport = \"udp\"\n[[change]]\n\
                              rate = 1\ndelay = 1\ntarget = 1\nto = 1\nforward = 1\ninterruption = 1\n";

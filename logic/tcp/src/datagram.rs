@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 
 use ranpace_cc::{
-    Ack, Congestion, CongestionControl, Context, Pacing, Packet, PacketOutcome, RadioHint, RateSample,
-    Received, ReceiverHalf, Sample, Sending, Sent, Signal, State, Window,
+    Ack, Congestion, CongestionControl, Context, ControlChannel, Pacing, Packet, PacketOutcome, RadioHint,
+    RateSample, Received, ReceiverHalf, Sample, Sending, Sent, Signal, State, Window,
 };
 use ranpace_units::{Bytes, Ecn, Span, Time};
 
@@ -450,6 +450,13 @@ impl DatagramReceiver {
     /// The algorithm's receiver half, for series; `None` if it has none.
     pub fn half(&self) -> Option<&dyn ReceiverHalf> {
         self.half.as_deref()
+    }
+
+    /// A slot of the serving cell's control channel, for the receiver half.
+    pub fn on_cell(&mut self, now: Time, channel: &ControlChannel<'_>) {
+        if let Some(half) = &mut self.half {
+            half.on_cell(now, channel);
+        }
     }
 
     /// Radio information of the device's own modem, for the receiver half.

@@ -4,7 +4,7 @@
 //! 5681), SACK with the most recent block first (RFC 2018), DSACK (RFC 2883), timestamps (RFC 7323), ECN echo (RFC 3168),
 //! receive-window autotuning (`tcp_rcv_space_adjust`). The application reads at once.
 
-use ranpace_cc::{RadioHint, Received, ReceiverHalf, ReceiverReport};
+use ranpace_cc::{ControlChannel, RadioHint, Received, ReceiverHalf, ReceiverReport};
 use ranpace_units::{Bytes, Ecn, Span, Time};
 
 use crate::config::{Config, LINEAR_SYNS, Opener, SYN_OPTIONS, TIMESTAMPS};
@@ -159,6 +159,13 @@ impl Receiver {
     /// The algorithm's receiver half, for series; `None` if it has none.
     pub fn half(&self) -> Option<&dyn ReceiverHalf> {
         self.half.as_deref()
+    }
+
+    /// A slot of the serving cell's control channel, for the receiver half.
+    pub fn on_cell(&mut self, now: Time, channel: &ControlChannel<'_>) {
+        if let Some(half) = &mut self.half {
+            half.on_cell(now, channel);
+        }
     }
 
     /// Radio information of the device's own modem, for the receiver half.

@@ -4,7 +4,7 @@ use ranpace_network::random::part_seed;
 use ranpace_network::{Direction, FlowCounts, FlowRows, HintDelivery, Hosts, PacketHandle, Reader, Timer};
 use ranpace_pep::middlebox::Verdict;
 use ranpace_phy::Direction as Way;
-use ranpace_rnis::RadioHint;
+use ranpace_rnis::{ControlChannel, RadioHint};
 use ranpace_scenario::{ChangeKind, Hop, Scenario};
 use ranpace_units::Span;
 
@@ -14,6 +14,7 @@ use crate::host_table::HostTable;
 use crate::lightweight::{Peps, deliver_report};
 use crate::passing::OnPath;
 use crate::pep_outcome::PepOutcome;
+use crate::rewriting::Rewriters;
 use crate::series;
 use crate::split::Splits;
 
@@ -51,6 +52,8 @@ pub(super) struct Endpoints<'a> {
     /// Lightweight PEPs, if there are any.
     pub(super) peps: Option<Box<Peps<'a>>>,
     pep_timers: Vec<Timer>,
+    /// Header rewriters, if there are any.
+    rewriters: Option<Box<Rewriters>>,
     sender_timers: Vec<Timer>,
     receiver_timers: Vec<Timer>,
     modem_timers: Vec<Timer>,
@@ -82,6 +85,7 @@ impl<'a> Endpoints<'a> {
             proxy_timers: Vec::new(),
             peps: Peps::new(scenario, part_seed(scenario.seed, 4, 0)),
             pep_timers: vec![Timer::OFF; scenario.peps.len()],
+            rewriters: Rewriters::new(scenario, network).map(Box::new),
             sender_timers: vec![Timer::OFF; count],
             receiver_timers: vec![Timer::OFF; count],
             modem_timers: vec![Timer::OFF; if scenario.users.is_empty() { 0 } else { scenario.flows.len() }],
@@ -287,12 +291,17 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
         self.arrive(network, handle);
     }
 
-    fn on_passing(&mut self, network: &mut Network<'a>, who: u32, handle: PacketHandle) -> Verdict {
+    fn on_passing(&mut self, network: &mut Network<'a>, who: u32, handle: &mut PacketHandle) -> Verdict {
         match (self.on_path[who as usize], &mut self.peps, &mut self.splits) {
+            (OnPath::Rewriter(rewriter), ..) => {
+                if let Some(rewriters) = &mut self.rewriters {
+                    rewriters.on_passing(network, rewriter, handle);
+                }
+            }
             (OnPath::Pep(pep), Some(peps), _) => {
                 let (now, flow) = (network.now(), handle.flow());
                 let has_content = self.flows[flow as usize].has_content();
-                let (packet, content) = network.meters.packets.at_with_content(handle);
+                let (packet, content) = network.meters.packets.at_with_content(*handle);
                 let content = has_content.then_some(content);
                 peps.watch(pep, now, (flow, packet.connection), &packet.segment, content);
                 self.arm_pep(network, pep);
@@ -374,7 +383,15 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
                     self.arm_sender(network, flow);
                 }
             }
-            Reader::Participant(proxy) => self.on_proxy_hint(network, proxy, delivery.user, &delivery.hint),
+            Reader::Participant(number) => {
+                let rewriter = (number as usize).checked_sub(self.scenario.proxies.len());
+                match (rewriter, &mut self.rewriters) {
+                    (Some(rewriter), Some(rewriters)) => {
+                        rewriters.on_hint(now, rewriter, delivery.user, &delivery.hint);
+                    }
+                    _ => self.on_proxy_hint(network, number, delivery.user, &delivery.hint),
+                }
+            }
             Reader::Observer => {
                 if let Some(observer) = &mut self.hint_observer {
                     observer(now, delivery.user, &delivery.hint);
@@ -391,6 +408,11 @@ impl<'a> Hosts<'a> for Endpoints<'a> {
             let at = state.receiver_deadline();
             network.set_timer(&mut self.receiver_timers[flow as usize], at, Due::Receiver(flow));
         }
+    }
+
+    fn on_cell(&mut self, network: &mut Network<'a>, flow: u32, channel: &ControlChannel<'_>) {
+        self.flows[flow as usize].on_cell(network.now(), channel);
+        self.arm_receiver(network, flow);
     }
 
     fn on_measure(&mut self, _: &mut Network<'a>) {

@@ -99,6 +99,8 @@ const EXPERIMENTS: &[(&str, &str)] = embedded![
     "004-7-drops",
     "edge-together", "edge-sigma", "edge-meld", "edge-rapid",
     "peers-dualpi2", "peers-l4span", "peers-abc", "peers-lda", "peers-xtcp", "peers-natcp",
+    "peers-guidance", "peers-milliproxy",
+    "peers-bbr3", "peers-copa", "peers-pbe", "peers-rlc",
 ];
 
 /// The recordings that experiments use.

@@ -161,7 +161,15 @@ impl Watched {
         let Packet::Text(first) = socket.read().unwrap() else { panic!("expected a message first") };
         let Message::Session(session) = serde_json::from_str(&first).unwrap() else { panic!("{first}") };
         let (rows, grid) = (Rows::default(), Rows::default());
-        Self { id: id.to_owned(), state: session.state.clone(), session, rows, grid, frames: 0, socket }
+        Self {
+            id: id.to_owned(),
+            state: session.state.clone(),
+            session: *session,
+            rows,
+            grid,
+            frames: 0,
+            socket,
+        }
     }
 
     /// Takes the next message; `None` after the last.
@@ -175,7 +183,7 @@ impl Watched {
                         self.take_columns(&session);
                     }
                     self.state = session.state.clone();
-                    self.session = session;
+                    self.session = *session;
                 }
                 Message::State(state) => {
                     // The rows of a new generation come behind its session.

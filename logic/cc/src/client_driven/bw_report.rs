@@ -1,7 +1,7 @@
 //! The bandwidth that a receiver reports on acknowledgements, and its encoding.
 //!
 //! Source: Zhong 2020, sections 5.4, 6.3 and 7.2.1 (cqic-dcic.md section 6, cdbev2.md section 4). Used by QUIC-CQIC, DCIC,
-//! CQIC-S, CDBE and CDBEv2. A report of zero means that there is no estimate.
+//! CQIC-S, CDBE and CDBEv2, and in a format of its own by PBE-CC. A report of zero means that there is no estimate.
 //!
 //! | format | kind | length | value |
 //! |---|---|---|---|
@@ -10,6 +10,8 @@
 //! | `exp` | 254 | 8 | experiment's number (RFC 6994) as u16, then u32, kbit/s |
 //! | `bare` | none | none | u32, bit/s: four bytes behind the header, as the thesis counted them |
 //!
+//! PBE-CC's has five bytes: the microseconds between packets of 1500 bytes, and the receiver's state ([`pbe_report`](crate::client_driven::pbe_report)).
+//!
 //! All are big endian and saturate. Kind 32 is reserved at IANA and was used without assignment: never send it on a real
 //! network. `bare` cannot be parsed by a TCP stack and exists only for the thesis's overhead figures.
 
@@ -17,6 +19,7 @@ use core::str::FromStr;
 
 use ranpace_units::Rate;
 
+use crate::client_driven::pbe_report::Report;
 use crate::interface::ReceiverReport;
 
 /// Kind of the thesis's option.
@@ -38,6 +41,8 @@ pub enum Format {
     Experiment,
     /// 32 bits without kind and length.
     Bare,
+    /// PBE-CC's. No option chooses it.
+    PacketInterval,
 }
 
 impl FromStr for Format {
@@ -73,6 +78,7 @@ impl Format {
                 let [c, d, e, f] = u32::try_from(kbit).unwrap_or(u32::MAX).to_be_bytes();
                 ReceiverReport::new(&[a, b, c, d, e, f])
             }
+            Self::PacketInterval => return Report { rate, internet: false }.encode(),
         }
         .expect("six bytes fit a report")
     }
@@ -93,8 +99,14 @@ impl Format {
                 }
                 1000 * u64::from(u32::from_be_bytes([c, d, e, f]))
             }
+            Self::PacketInterval => Report::decode(report)?.rate.bits_per_s(),
         };
         (bits > 0).then(|| Rate::from_bits_per_s(bits))
+    }
+
+    /// Whether a report claims that its rate can be delivered. PBE-CC's receiver reports a bound where the bottleneck is elsewhere.
+    pub(crate) fn is_claim(self, report: &ReceiverReport) -> bool {
+        self != Self::PacketInterval || Report::decode(report).is_none_or(|report| !report.internet)
     }
 }
 

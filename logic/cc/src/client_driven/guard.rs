@@ -705,6 +705,9 @@ impl CongestionControl for Guard {
     fn on_report(&mut self, cx: &Context, w: &mut Window, report: &ReceiverReport) {
         self.control.on_report(cx, &mut self.wanted, report);
         if let Some(rate) = self.format.decode(report) {
+            // What claims nothing cannot be contradicted: it counts as what is delivered.
+            let delivered = Rate::from_bits_per_s_f64(self.compared.0.max(1.0));
+            let rate = if self.format.is_claim(report) { rate } else { delivered };
             self.came = true;
             self.differs |= self.report.is_none_or(|(_, last)| last != rate);
             self.report = Some((cx.now, rate));

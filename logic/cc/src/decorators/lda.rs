@@ -32,7 +32,7 @@ use crate::options::{OptionError, OptionInfo, Options};
 pub const ENTRY: Decorator = Decorator {
     name: "lda",
     about: "hides losses at which the RTT shows no queue (NCPLD, LDA_EQ; as understood)",
-    source: "Samaraweera 1999; Park and Chung 2010",
+    source: "Samaraweera 1999; Park and Chung 2010; certainty: low, both rules are readings of a sentence",
     options: &[
         OptionInfo {
             key: "rule",

@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use ranpace_rnis::RadioHint;
+use ranpace_rnis::{ControlChannel, RadioHint};
 use ranpace_units::{Bytes, Span, Time};
 
 use super::report::ReceiverReport;
@@ -50,6 +50,17 @@ pub trait ReceiverHalf: Debug + Send {
     /// slot; HARQ retransmissions count too) and per measured CQI (`cqi`); one call may carry both.
     fn on_radio(&mut self, now: Time, hint: &RadioHint) {
         let _ = (now, hint);
+    }
+
+    /// Returns whether to call [`Self::on_cell`]: whether the half needs the messages of the serving cell's control channel to all
+    /// users, which takes a decoder that ordinary devices lack.
+    fn wants_cell(&self) -> bool {
+        false
+    }
+
+    /// The downlink control channel of one slot of the serving cell, for every slot, whether or not anybody has a grant.
+    fn on_cell(&mut self, now: Time, channel: &ControlChannel<'_>) {
+        let _ = (now, channel);
     }
 
     /// When to call [`Self::on_deadline`]; `None` for never.

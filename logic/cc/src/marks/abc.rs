@@ -24,7 +24,7 @@ use crate::options::{OptionError, Options};
 pub const ENTRY: Entry = Entry {
     name: "abc",
     about: "follows the accelerate and brake of ABC routers; as understood from its authors' code",
-    source: "Goyal et al., ABC (NSDI 2020); the authors' code",
+    source: "Goyal et al., ABC (NSDI 2020), abstract; the authors' code; certainty: high for marks and windows, low for ECN codes",
     options: &[],
     transport: Transport::Tcp,
     loss_based: false,

@@ -29,7 +29,7 @@ use crate::options::{OptionError, OptionInfo, Options};
 pub const ENTRY: Entry = Entry {
     name: "prague",
     about: "L4S: yields in proportion to the share of marks; as understood from its draft and Linux module",
-    source: "draft-briscoe-iccrg-prague-congestion-control-04; Linux tcp_prague.c 0.7; RFC 9331",
+    source: "draft-briscoe-iccrg-prague-congestion-control-04; Linux tcp_prague.c 0.7; RFC 9331; certainty: high",
     options: &[OptionInfo {
         key: "first",
         values: "halve, alpha (halve)",

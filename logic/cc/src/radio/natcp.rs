@@ -1,4 +1,5 @@
-//! NATCP and NACubic: window and pace from the user's radio rate, which a module at the mobile edge reports, as understood.
+//! NATCP, NACubic and a follower of Throughput Guidance: window and pace from the user's radio rate, which the mobile edge reports, as
+//! understood.
 //!
 //! Source: Abbasloo et al., HotEdge 2019, of which the abstract was at hand; the rule is that of the authors' public scripts, and of Diarra
 //! 2022, section 2.3. It runs on a server that sends to a mobile user.
@@ -9,6 +10,13 @@
 //! * NATCP: `cwnd = 2 B D / N`. The factor makes up for the difference between the window and the bytes in flight;
 //! * NACubic (`keep=cubic`): CUBIC with at most that window, and the same pace.
 //!
+//! With `feed=guidance` the rate `G` comes in a TCP option of acknowledgements, which a provider in the radio network adds
+//! ([`ranpace_rnis::guidance`]; draft-flinck-mobile-throughput-guidance-04; ETSI's white paper of 2014 names initial window, bound and reduction as uses). Ours:
+//!
+//! * `cwnd` is at most `max(10 MSS, gain G D)` with `keep=cubic`, and equal to it without; pace = `G`. The provider has divided by `N`.
+//! * With `keep=cubic`, the first guidance in slow start ends it: `cwnd = max(cwnd, min(bound, G RTT))`.
+//! * The newest by time of measurement counts, until it is a second old: it comes with acknowledgements, so that none says nothing.
+//!
 //! Ours, where the sources are silent:
 //!
 //! * `B` is what a fair scheduler would give the user if it asked for all, `max(P_cell / users, own + unused)`, as SIGMA computes it for
@@ -17,10 +25,11 @@
 //! * `N` is an option, because reports do not have it.
 //! * NATCP retransmits what is lost and keeps its window ([`LossResponse::Own`]); a timeout leaves one segment until the next ACK. Before the
 //!   first report it is CUBIC.
-//! * A report is used for three periods, at least 100 ms. Without one CUBIC has the window at once, unpaced, until ten fresh ones in a
+//! * The edge's report is used for three periods, at least 100 ms. Without one CUBIC has the window at once, unpaced, until ten fresh ones in a
 //!   row; the age rule that the specification gives to all mechanisms would hold the window for up to 1 s.
 
 use ranpace_phy::Direction;
+use ranpace_rnis::guidance::Guidance;
 use ranpace_units::{Bytes, Rate, Span, Time};
 
 use super::modem::{Average, Inputs, PMaxRule};
@@ -28,21 +37,31 @@ use crate::classic::cubic::{LinuxCubic, Params as CubicParams};
 use crate::classic::hystart;
 use crate::entry::{Control, Entry, Transport};
 use crate::interface::{
-    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, RadioHint, Sample, Sent, Signal,
-    State, Window,
+    Ack, Congestion, CongestionControl, Context, LossResponse, Pacing, RadioHint, ReceiverReport, Sample,
+    Sent, Signal, State, Window,
 };
 use crate::options::{OptionError, OptionInfo, Options};
 
 /// Entry in `ranpace list cc`.
 pub const ENTRY: Entry = Entry {
     name: "natcp",
-    about: "NATCP and NACubic: the edge reports the user's rate, which sets window and pace (as understood)",
-    source: "Abbasloo et al., HotEdge 2019; Diarra 2022, section 2.3",
+    about: "NATCP, NACubic, Throughput Guidance: the edge reports the user's rate, which sets window and pace (as understood)",
+    source: "Abbasloo et al., HotEdge 2019, abstract and scripts; Diarra 2022, section 2.3; certainty: medium, loss and start are ours",
     options: &[
         OptionInfo {
             key: "keep",
             values: "none, cubic",
             about: "cubic (NACubic): CUBIC with at most that window",
+        },
+        OptionInfo {
+            key: "feed",
+            values: "edge, guidance",
+            about: "where the rate comes from: the edge's feed, or options of acknowledgements (Throughput Guidance)",
+        },
+        OptionInfo {
+            key: "gain",
+            values: "1 to 4 [2; guidance: 1.25]",
+            about: "window over the bandwidth-delay product",
         },
         OptionInfo {
             key: "flows",
@@ -58,12 +77,43 @@ pub const ENTRY: Entry = Entry {
 
 fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     let keeps_cubic = options.choice("keep", &[("none", false), ("cubic", true)])?;
+    let feed = options.choice("feed", &[("edge", Feed::Edge), ("guidance", Feed::Guidance)])?;
+    let gain = options.number("gain", 1.0, 4.0, feed.gain())?;
     let flows = options.number("flows", 1.0, 1000.0, 1.0)? as u32;
-    Ok(Control::Other(Box::new(NaTcp::new(keeps_cubic, flows))))
+    Ok(Control::Other(Box::new(NaTcp::new(keeps_cubic, feed, gain, flows))))
 }
 
-/// Smallest window in segments, also while the rate is zero. Ours.
+/// Where the rate comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Feed {
+    /// The edge's feed of radio information.
+    Edge,
+    /// Options of acknowledgements.
+    Guidance,
+}
+
+impl Feed {
+    /// Window over the bandwidth-delay product: Diarra 2022, section 2.3; for guidance ours.
+    const fn gain(self) -> f64 {
+        match self {
+            Self::Edge => 2.0,
+            Self::Guidance => 1.25,
+        }
+    }
+
+    /// Smallest window in segments, also while the rate is zero. Ours.
+    const fn floor(self) -> f64 {
+        match self {
+            Self::Edge => MIN_CWND,
+            Self::Guidance => 10.0,
+        }
+    }
+}
+
+/// Smallest window in segments without guidance. Ours.
 const MIN_CWND: f64 = 2.0;
+/// Age from which guidance is not used any more. Ours.
+const GUIDANCE_STALE: Span = Span::SECOND;
 /// Least age at which a report is not used any more. Ours.
 const STALE: Span = Span::from_millis(100);
 /// Longest period of reports: with rarer ones CUBIC has the window in between. Ours.
@@ -71,18 +121,22 @@ const LONGEST_PERIOD: Span = Span::from_secs(1);
 /// Consecutive fresh reports after which the reports take over from CUBIC; as SIGMA's.
 const FRESH_TO_RETURN: u32 = 10;
 
-/// The window in bytes (Diarra 2022, section 2.3): twice the product of the user's rate and the smallest RTT, divided by its flows.
-fn window(rate: Rate, min_rtt: Span, flows: u32) -> Bytes {
-    Bytes::new((2.0 * rate.as_f64() / 8.0 * min_rtt.as_secs_f64() / f64::from(flows.max(1))) as u64)
+/// The window in bytes (Diarra 2022, section 2.3): the gain times the product of the user's rate and the smallest RTT, divided by its flows.
+fn window(gain: f64, rate: Rate, min_rtt: Span, flows: u32) -> Bytes {
+    Bytes::new((gain * rate.as_f64() / 8.0 * min_rtt.as_secs_f64() / f64::from(flows.max(1))) as u64)
 }
 
 /// The control.
 #[derive(Debug)]
 struct NaTcp {
     keeps_cubic: bool,
+    feed: Feed,
+    gain: f64,
     flows: u32,
     cubic: LinuxCubic,
     inputs: Inputs,
+    /// The newest guidance, and when it was measured.
+    guidance: Option<(Rate, Time)>,
     /// Interval between the last two reports.
     period: Span,
     /// Smallest RTT; `None` before the first.
@@ -94,12 +148,15 @@ struct NaTcp {
 }
 
 impl NaTcp {
-    fn new(keeps_cubic: bool, flows: u32) -> Self {
+    fn new(keeps_cubic: bool, feed: Feed, gain: f64, flows: u32) -> Self {
         Self {
             keeps_cubic,
+            feed,
+            gain,
             flows,
             cubic: plain(),
             inputs: Inputs::new(Direction::Downlink, PMaxRule::Reachable, Average::Window, 1.0, 1.0),
+            guidance: None,
             period: Span::ZERO,
             min_rtt: None,
             driven: false,
@@ -108,7 +165,10 @@ impl NaTcp {
     }
 
     fn is_fresh(&self, now: Time) -> bool {
-        self.inputs.age(now).is_some_and(|age| age <= STALE.max(self.period * 3))
+        match self.feed {
+            Feed::Edge => self.inputs.age(now).is_some_and(|age| age <= STALE.max(self.period * 3)),
+            Feed::Guidance => self.guidance.is_some_and(|(_, at)| now.since(at) <= GUIDANCE_STALE),
+        }
     }
 
     /// Whether CUBIC's hooks are called: always in NACubic.
@@ -116,10 +176,18 @@ impl NaTcp {
         self.keeps_cubic || !self.driven
     }
 
+    /// The last report's rate.
+    fn rate(&self) -> Option<Rate> {
+        match self.feed {
+            Feed::Edge => self.inputs.capacity(),
+            Feed::Guidance => self.guidance.map(|(rate, _)| rate),
+        }
+    }
+
     /// The window in segments; `None` before a rate or an RTT is known.
     fn bound(&self, cx: &Context) -> Option<f64> {
-        let window = window(self.inputs.capacity()?, self.min_rtt?, self.flows);
-        Some((window.as_f64() / cx.mss.as_f64().max(1.0)).max(MIN_CWND))
+        let window = window(self.gain, self.rate()?, self.min_rtt?, self.flows);
+        Some((window.as_f64() / cx.mss.as_f64().max(1.0)).max(self.feed.floor()))
     }
 
     /// CUBIC continues from the current window if reports have stopped.
@@ -138,7 +206,7 @@ impl NaTcp {
 
     /// Sets window and pace by the last report.
     fn apply_report(&self, cx: &Context, w: &mut Window) {
-        let (true, Some(bound), Some(rate)) = (self.driven, self.bound(cx), self.inputs.capacity()) else {
+        let (true, Some(bound), Some(rate)) = (self.driven, self.bound(cx), self.rate()) else {
             return;
         };
         if self.keeps_cubic {
@@ -234,8 +302,27 @@ impl CongestionControl for NaTcp {
         }
     }
 
+    fn on_report(&mut self, cx: &Context, w: &mut Window, report: &ReceiverReport) {
+        let Some(Guidance { rate, age: Some(age) }) = Guidance::read(report.as_bytes()) else { return };
+        let at = cx.now - age;
+        if self.feed != Feed::Guidance || self.guidance.is_some_and(|(_, newest)| newest > at) {
+            return;
+        }
+        // The last one may have been stale until now.
+        self.revert_if_stale(cx, w);
+        self.guidance = Some((rate, at));
+        let (true, State::Open | State::Disorder) = (self.is_fresh(cx.now), cx.state) else { return };
+        let Some(bound) = self.bound(cx) else { return };
+        if !std::mem::replace(&mut self.driven, true) && self.keeps_cubic && w.cwnd < w.ssthresh {
+            let fair = rate.bytes_in(cx.srtt).as_f64() / cx.mss.as_f64().max(1.0);
+            w.cwnd = w.cwnd.max(bound.min(fair));
+            w.ssthresh = w.cwnd;
+        }
+        self.apply_report(cx, w);
+    }
+
     fn wants_radio(&self) -> bool {
-        true
+        self.feed == Feed::Edge
     }
 
     fn on_radio(&mut self, cx: &Context, w: &mut Window, hint: &RadioHint) {
@@ -265,7 +352,7 @@ impl CongestionControl for NaTcp {
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("driven", f64::from(u8::from(self.driven)));
-        if let Some(rate) = self.inputs.capacity() {
+        if let Some(rate) = self.rate() {
             show("rate_bit_s", rate.as_f64());
         }
         if let Some(rtt) = self.min_rtt {
@@ -289,10 +376,13 @@ mod tests {
         // Specification: base delay 5 ms, so that the smallest RTT is 12000 bit / rate + 10 ms; 63160 and 4200 B, from integers that are
         // rounded down at each step.
         let fast = Rate::from_bits_per_s(24_064_000);
-        assert_eq!(window(fast, Span::from_micros(10_499), 1), Bytes::new(63_161));
-        assert_eq!(window(fast, Span::from_micros(10_499), 2), Bytes::new(31_580));
+        assert_eq!(window(2.0, fast, Span::from_micros(10_499), 1), Bytes::new(63_161));
+        assert_eq!(window(2.0, fast, Span::from_micros(10_499), 2), Bytes::new(31_580));
         let slow = Rate::from_bits_per_s(481_280);
-        assert_eq!(window(slow, Span::from_micros(34_934), 1), Bytes::new(4_203));
+        assert_eq!(window(2.0, slow, Span::from_micros(34_934), 1), Bytes::new(4_203));
+        // Throughput Guidance, section 2: 32.98 segments of 1448 B.
+        let guided = Rate::from_bits_per_s(6_112_000);
+        assert_eq!(window(1.25, guided, Span::from_millis(50), 1), Bytes::new(47_750));
     }
 
     struct Rig {
@@ -303,9 +393,14 @@ mod tests {
 
     impl Rig {
         fn new(keeps_cubic: bool) -> Self {
+            Self::fed(keeps_cubic, Feed::Edge)
+        }
+
+        fn fed(keeps_cubic: bool, feed: Feed) -> Self {
             let cx =
                 Context { srtt: MS * 20, mss: Bytes::new(MSS), cwnd_limited: true, ..context(Time::ZERO) };
-            let mut rig = Self { control: NaTcp::new(keeps_cubic, 1), cx, w: Window::new(10.0) };
+            let mut rig =
+                Self { control: NaTcp::new(keeps_cubic, feed, feed.gain(), 1), cx, w: Window::new(10.0) };
             rig.control.on_start(&rig.cx, &mut rig.w);
             rig
         }
@@ -341,7 +436,7 @@ mod tests {
         rig.ack();
         assert_eq!((rig.control.driven, rig.w.pacing), (false, Pacing::Unlimited));
         let rate = rig.reports(1);
-        let expected = window(rate, MS * 20, 1).as_f64() / MSS as f64;
+        let expected = window(2.0, rate, MS * 20, 1).as_f64() / MSS as f64;
         assert!((rig.w.cwnd - expected).abs() < 0.01, "{} for {expected}", rig.w.cwnd);
         assert_eq!(rig.w.pacing, Pacing::Rate(rate));
         assert_eq!(rig.control.on_congestion(&rig.cx, &mut rig.w, &loss()), LossResponse::Own);
@@ -382,5 +477,69 @@ mod tests {
         }
         assert!((rig.w.cwnd - bound).abs() < 0.01, "{} for {bound}", rig.w.cwnd);
         assert!(matches!(rig.control.on_congestion(&rig.cx, &mut rig.w, &loss()), LossResponse::ReduceTo(_)));
+    }
+
+    impl Rig {
+        /// Guidance of this rate, measured this long ago.
+        fn guide(&mut self, kbit_s: u64, age: Span) {
+            let guidance = Guidance { rate: Rate::from_bits_per_s(kbit_s * 1_000), age: Some(age) };
+            let report = ReceiverReport::new(&guidance.content()).unwrap();
+            self.control.on_report(&self.cx, &mut self.w, &report);
+        }
+    }
+
+    #[test]
+    fn guidance_ends_slow_start_and_bounds_the_window() {
+        let mut rig = Rig::fed(true, Feed::Guidance);
+        rig.cx.now += MS * 500;
+        rig.ack();
+        assert_eq!((rig.w.cwnd, rig.w.pacing), (20.0, Pacing::Unlimited), "slow start of the parent alone");
+        // 20 Mbit/s in 20 ms are 50 000 B; the bound is a quarter more.
+        rig.guide(20_000, MS * 10);
+        let fair = 50_000.0 / MSS as f64;
+        assert!((rig.w.cwnd - fair).abs() < 0.01, "{}", rig.w.cwnd);
+        assert_eq!(rig.w.ssthresh, rig.w.cwnd);
+        assert_eq!(rig.w.pacing, Pacing::Rate(Rate::from_mbit_per_s(20)));
+        // An older measurement that arrives later says nothing.
+        rig.guide(2_000, MS * 20);
+        assert_eq!(rig.w.pacing, Pacing::Rate(Rate::from_mbit_per_s(20)));
+        rig.cx.now += MS * 100;
+        rig.guide(2_000, MS * 10);
+        assert_eq!(rig.w.cwnd, 10.0, "the smallest bound");
+        rig.guide(0, Span::ZERO);
+        assert_eq!(rig.w.cwnd, 10.0);
+        rig.cx.now += MS * 1_001;
+        rig.ack();
+        assert_eq!((rig.control.driven, rig.w.pacing), (false, Pacing::Unlimited));
+    }
+
+    #[test]
+    fn without_cubic_guidance_drives_the_window_and_a_loss_does_not() {
+        let mut rig = Rig::fed(false, Feed::Guidance);
+        rig.cx.now += MS * 500;
+        rig.guide(20_000, MS * 10);
+        let expected = 1.25 * 50_000.0 / MSS as f64;
+        assert!((rig.w.cwnd - expected).abs() < 0.01, "{}", rig.w.cwnd);
+        assert_eq!(rig.control.on_congestion(&rig.cx, &mut rig.w, &loss()), LossResponse::Own);
+        let timeout = Congestion { kind: Signal::Timeout { count: 1 }, ..loss() };
+        rig.control.on_congestion(&rig.cx, &mut rig.w, &timeout);
+        rig.guide(20_000, Span::ZERO);
+        assert_eq!(rig.w.cwnd, 1.0, "until the next ACK");
+        rig.ack();
+        assert!((rig.w.cwnd - expected).abs() < 0.01);
+    }
+
+    #[test]
+    fn other_reports_and_guidance_of_unknown_age_are_no_guidance() {
+        let mut rig = Rig::fed(true, Feed::Guidance);
+        let old = Guidance { rate: Rate::from_mbit_per_s(20), age: None };
+        for content in [&old.content()[..], &[1, 2, 3], &[]] {
+            let report = ReceiverReport::new(content).unwrap();
+            rig.control.on_report(&rig.cx, &mut rig.w, &report);
+            assert!(!rig.control.driven, "{content:?}");
+        }
+        let mut edge = Rig::new(true);
+        edge.guide(20_000, Span::ZERO);
+        assert!(!edge.control.driven, "of the other feed");
     }
 }

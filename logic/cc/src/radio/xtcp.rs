@@ -35,7 +35,7 @@ use crate::options::{OptionError, OptionInfo, Options};
 pub const ENTRY: Entry = Entry {
     name: "xtcp",
     about: "X-TCP: uploads with a window of the granted rate times RTTmin (as understood)",
-    source: "Azzino et al. 2017; Diarra 2022, sections 2.3.2, 3.2.1",
+    source: "Azzino et al. 2017, abstract; Diarra 2022, sections 2.3.2, 3.2.1; certainty: low, what these lack is a reading",
     options: &[
         OptionInfo {
             key: "resource",

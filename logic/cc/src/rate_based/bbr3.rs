@@ -43,7 +43,7 @@ use crate::options::{OptionError, OptionInfo, Options};
 pub const ENTRY: Entry = Entry {
     name: "bbr3",
     about: "BBR version 3: bounds rate and flight by what loss has taught",
-    source: "draft-ietf-ccwg-bbr (2026); Linux branch v3",
+    source: "draft-ietf-ccwg-bbr (2026); Linux branch v3; certainty: high",
     options: &[OptionInfo {
         key: "kernel",
         values: "on or off [off]",

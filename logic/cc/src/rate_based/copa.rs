@@ -29,7 +29,7 @@ use crate::options::{OptionError, OptionInfo, Options};
 pub const ENTRY: Entry = Entry {
     name: "copa",
     about: "Copa: a rate that falls with the queueing delay",
-    source: "Arun and Balakrishnan, NSDI 2018",
+    source: "Arun and Balakrishnan, NSDI 2018, and the authors' code; certainty: high",
     options: &[
         OptionInfo {
             key: "delta",

@@ -375,6 +375,7 @@ fn names() -> Vec<String> {
         "cqic-s:guard=off",
         "cdbe:guard=off",
         "cdbev2:guard=off",
+        "pbe:guard=off",
         "mdcc:start=literal",
         "mdcc:start=coupled:early_retransmit:start_cap=2",
         "cubic+meld-me:rto=full:radio_at=loss",

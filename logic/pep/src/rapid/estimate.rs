@@ -51,7 +51,7 @@ struct Taken {
 
 /// The estimate of a user's radio.
 #[derive(Clone, Debug)]
-pub(super) struct Estimate {
+pub(crate) struct Estimate {
     /// The last reports, oldest first.
     reports: [Taken; MOST_REPORTS],
     count: usize,
@@ -61,7 +61,7 @@ pub(super) struct Estimate {
     consecutive: u32,
     /// Capacities of the last second, in bytes per second.
     parts: [Part; PARTS],
-    pub(super) mode: Mode,
+    pub(crate) mode: Mode,
     /// The guard found the reports contradicted: they count as none.
     doubted: bool,
     /// When the mode last left normal.
@@ -83,7 +83,7 @@ pub(super) struct Estimate {
 
 /// The changes that a report, or the passing of time, has made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// The mode has changed.
     pub(super) mode: bool,
     /// The feed is back after it was lost: all flows start afresh.
@@ -91,7 +91,7 @@ pub(super) struct Change {
 }
 
 impl Estimate {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             reports: [Taken::default(); MOST_REPORTS],
             count: 0,
@@ -134,7 +134,7 @@ impl Estimate {
     }
 
     /// Accepts a report; `None` if it is not newer than the last one.
-    pub(super) fn take(&mut self, settings: &Settings, now: Time, hint: &RadioHint) -> Option<Change> {
+    pub(crate) fn take(&mut self, settings: &Settings, now: Time, hint: &RadioHint) -> Option<Change> {
         // A report from a clock that runs ahead must not make all later ones look old.
         let at = hint.measured_at.min(now);
         if let Some(newest) = &self.newest {
@@ -190,7 +190,7 @@ impl Estimate {
     }
 
     /// Updates the mode after time has passed.
-    pub(super) fn grow_old(&mut self, settings: &Settings, now: Time) -> Change {
+    pub(crate) fn grow_old(&mut self, settings: &Settings, now: Time) -> Change {
         let was = self.mode;
         let by_age = self.mode_at(settings, now);
         // The mode can only get worse as time passes.
@@ -218,7 +218,7 @@ impl Estimate {
     }
 
     /// `C`: the capacity that is shared out, in bytes per second.
-    pub(super) fn capacity(&self, settings: &Settings, now: Time) -> f64 {
+    pub(crate) fn capacity(&self, settings: &Settings, now: Time) -> f64 {
         self.left(match self.mode {
             Mode::Normal => self.latest,
             Mode::Open => 0.0,
@@ -277,7 +277,7 @@ impl Estimate {
     }
 
     /// Age of the newest report; [`Span::MAX`] without one.
-    pub(super) fn age(&self, now: Time) -> Span {
+    pub(crate) fn age(&self, now: Time) -> Span {
         self.newest.as_ref().map_or(Span::MAX, |newest| now.since(newest.measured_at))
     }
 

@@ -87,10 +87,14 @@ impl Candidate {
 }
 
 const MODEM: &str = "the device's modem";
+const DECODER: &str = "the grants of all users, decoded by the device";
 const REPORTS: &str = "reports of the base station";
 
 /// A proxy at the base station.
 const RAPID: &str = "\n[[proxy]]\nname = \"proxy\"\nhost = \"mast\"\nkind = \"rapid\"\n";
+/// Header rewriters at the base station.
+const GUIDANCE: &str = "\n[[rewriter]]\nhost = \"mast\"\nkind = \"guidance\"\n";
+const MILLIPROXY: &str = "\n[[rewriter]]\nhost = \"mast\"\nkind = \"milliproxy\"\n";
 /// A Lightweight PEP at the border of wires and radio.
 const PEP: &str = "\n[[pep]]\nhost = \"edge\"\n";
 
@@ -129,6 +133,7 @@ pub const CANDIDATES: &[Candidate] = &[
     control("cdbev2").with_receiver(),
     control("dcic").with_receiver().with_radio(MODEM, Place::CellDown),
     control("cqic-s").with_receiver().with_radio(MODEM, Place::CellDown),
+    control("pbe").with_receiver().with_radio(DECODER, Place::CellDown),
     control("sigma").with_radio(MODEM, Place::CellUp),
     control("xtcp").with_radio(MODEM, Place::CellUp),
     control("newreno+meld-me").with_radio(REPORTS, Place::CellDown),
@@ -136,6 +141,12 @@ pub const CANDIDATES: &[Candidate] = &[
     control("cubic+meld-de").with_radio(REPORTS, Place::CellDown),
     control("natcp").with_radio(REPORTS, Place::CellDown),
     control("natcp:keep=cubic").with_radio(REPORTS, Place::CellDown),
+    control("natcp:keep=cubic:feed=guidance").with_network("guidance", Place::CellDown, GUIDANCE),
+    Candidate {
+        name: "milliproxy",
+        needs: Needs { sender: false, receiver: false, network: "header rewriter", radio: REPORTS },
+        ..control("cubic").with_network("header rewriter", Place::CellDown, MILLIPROXY)
+    },
     control("mdcc").with_network("PEP", Place::CellDown, PEP),
     control("mdcc:start=coupled").with_network("PEP", Place::CellDown, PEP),
     Candidate {
@@ -173,7 +184,9 @@ mod tests {
             let algorithm: Algorithm = candidate.cc.parse().unwrap();
             let is_radio = algorithm.build(1).wants_radio();
             let from_modem = candidate.needs.radio == MODEM && candidate.needs.receiver;
-            if candidate.needs.sender && !from_modem {
+            let decodes = algorithm.receiver().is_some_and(|half| half.wants_cell());
+            assert_eq!(decodes, candidate.needs.radio == DECODER, "{}", candidate.name);
+            if candidate.needs.sender && !from_modem && !decodes {
                 assert_eq!(is_radio, !candidate.needs.radio.is_empty(), "{}", candidate.name);
             }
             // Others need a receiver that acknowledges datagrams, or counts marks.
