@@ -31,6 +31,8 @@ export interface ChartOptions {
   traces: readonly Trace[];
   /** Values that are states are drawn as steps, with these names. */
   states?: readonly string[];
+  /** Whether limits bound the axis: short peaks beyond them would flatten all else. */
+  boundByLimits?: boolean;
   /** Whether the axis begins at zero; it does unless this is false. */
   fromZero?: boolean;
 }
@@ -265,15 +267,18 @@ export class Chart {
 
   private fit(data: Drawn): [number, number] {
     if (this.options.states) return [-0.5, this.options.states.length - 0.5];
-    let [low, high] = [Infinity, -Infinity];
+    let [low, high, limit] = [Infinity, -Infinity, -Infinity];
     for (const index of this.visible()) {
+      const isLimit = this.options.traces[index]!.limit;
       for (const value of data[index + 1] as (number | null | undefined)[]) {
         if (value === null || value === undefined) continue;
         if (value < low) low = value;
         if (value > high) high = value;
+        if (isLimit && value > limit) limit = value;
       }
     }
     if (low > high) return [0, 1];
+    if (this.options.boundByLimits && limit > 0) high = Math.min(high, 1.3 * limit);
     if (this.options.fromZero === false) {
       const margin = (high - low) * 0.05 || 1;
       return [low - margin, high + margin];

@@ -2,14 +2,14 @@
 
 import { announce, field, h, replace, select } from "./dom";
 import { Chart, type ChartOptions, type Trace } from "./chart";
-import { number, titleOf, unitOf } from "./columns";
+import { number, titleOf, unitOf, type Unit } from "./columns";
 import { ControlEditor } from "./control";
 import { ResourceGrid } from "./heat";
 import { CellMap } from "./map";
 import { paint } from "./paint";
 import { Run, type RunEvent } from "./run";
 import { CONTENTS, FlowForm, numberInput } from "./setup";
-import { statesOf } from "./states";
+import { kindOf, statesOf } from "./states";
 import type { Pairs } from "./chart";
 import type { BuildFlow, Controls, Edit, Feed, FeedContent, FlowAbout, LinkAbout, ScenarioAbout } from "./types";
 import type { TimeView } from "./view";
@@ -25,6 +25,8 @@ export interface PanelHost {
   pairs: Pairs;
   /** Something about the run has changed. */
   changed: (panel: Panel, event: RunEvent) => void;
+  /** The charts are other ones. */
+  laidOut: () => void;
   /** An edit was made, to be repeated beside. */
   edited: (panel: Panel, edit: Edit) => void;
 }
@@ -111,9 +113,11 @@ export class Panel {
     const signature = JSON.stringify([about.flows, about.users.map(({ name }) => name), about.links, about.cells, about.changes, [...new Set(subjects)]]);
     if (signature === this.liveSignature) return;
     this.liveSignature = signature;
-    const open = new Set([...this.cards.querySelectorAll<HTMLDetailsElement>("details[data-part]")].filter((part) => part.open).map((part) => part.dataset["part"]));
+    const opened = (name: "part" | "flow") => new Set([...this.cards.querySelectorAll<HTMLDetailsElement>(`details[data-${name}]`)].filter((part) => part.open).map((part) => part.dataset[name]));
+    const [open, openFlows] = [opened("part"), opened("flow")];
+    const known = new Set([...this.cards.querySelectorAll<HTMLElement>("[data-part]")].map((part) => part.dataset["part"]));
     const part = (name: string, title: string, first: boolean, ...content: (HTMLElement | null)[]) =>
-      h("details", { class: "card", "data-part": name, open: this.cards.childElementCount ? open.has(name) : first }, h("summary", {}, title), content);
+      h("details", { class: "card", "data-part": name, open: known.has(name) ? open.has(name) : first }, h("summary", {}, title), content);
     this.map = about.users.length ? (this.map ?? new CellMap((user, x, y) => this.moveSoon(user, x, y))) : undefined;
     // On a narrow page the charts would be far below.
     const wide = matchMedia("(min-width: 40rem)").matches;
@@ -126,6 +130,7 @@ export class Panel {
       about.changes.length ? part("changes", `Changes (${about.changes.length})`, wide, changeList(about)) : null,
     ];
     replace(this.cards, cards);
+    for (const flow of this.cards.querySelectorAll<HTMLDetailsElement>("details[data-flow]")) flow.open = openFlows.has(flow.dataset["flow"]);
     this.showUsers();
   }
 
@@ -159,7 +164,7 @@ export class Panel {
   private flows(about: ScenarioAbout): HTMLElement {
     const users = about.users.map(({ name }) => name);
     const fresh: BuildFlow = { user: users[0] ?? null, cc: "cubic" };
-    const add = h("details", { class: "flow" }, h("summary", {}, "Add a flow now"), new FlowForm(fresh, users, this.host.controls).element);
+    const add = h("details", { class: "flow", "data-flow": "" }, h("summary", {}, "Add a flow now"), new FlowForm(fresh, users, this.host.controls).element);
     add.append(h("button", { type: "button", class: "primary", onclick: () => void this.edit({ edit: "add_flow", flow: { ...fresh } }) }, "Add"));
     return h("div", {}, about.flows.map((flow) => this.flowRow(flow)), add);
   }
@@ -181,7 +186,7 @@ export class Panel {
     const when = over ? `ended at ${number(flow.stop_s!)} s` : flow.start_s > now ? `starts at ${number(flow.start_s)} s` : flow.stop_s === null ? "" : `stops at ${number(flow.stop_s)} s`;
     return h(
       "details",
-      { class: over ? "flow over" : "flow" },
+      { class: over ? "flow over" : "flow", "data-flow": flow.name },
       h("summary", {}, h("b", {}, flow.name), ` ${flow.cc}, ${flow.from} → ${flow.to} ${when && `(${when})`}`),
       h("p", { class: "hint" }, `Workload: ${flow.workload}. A connection keeps its control: a change stops this flow and starts one with the other.`),
       target,
@@ -240,6 +245,7 @@ export class Panel {
         about.users.length > 1 ? field("Radio of user", select(about.users.map(({ name }) => [name, name]), this.user, (name) => this.choose(this.flow, name))) : null,
       );
       replace(this.charts, charts.slice(0, 1).map((chart) => chart.element), grids.map((chart) => chart.element), charts.slice(1, 6).map((chart) => chart.element), choose, charts.slice(6).map((chart) => chart.element));
+      this.host.laidOut();
     }
     for (const chart of this.drawn) {
       if (chart instanceof Chart) chart.mark(about.changes.map(({ at_s }) => at_s));
@@ -295,23 +301,31 @@ export class Panel {
         if (slowest) add(slowest.name);
       }
     });
-    return [...found].map(([link, flow]) => ({ link, flow })).filter(({ link }) => this.run.columnsOf("link", link).includes("capacity_bit_s"));
+    return [...found].map(([link, flow]) => ({ link, flow })).filter(({ link }) => {
+      const columns = this.run.columnsOf("link", link);
+      return columns.length === 0 || columns.includes("capacity_bit_s");
+    });
   }
 
   private chartOptions(): ChartOptions[] {
     const { about } = this.run.session;
     const flows = about.flows;
-    const perFlow = (column: string) => flows.map(({ name }, index) => this.trace("flow", name, column, name, index)).filter((_, index) => this.run.columnsOf("flow", flows[index]!.name).includes(column));
+    // Before its first row a flow has no columns yet.
+    const known = (of: "flow" | "link", name: string, column: string) => {
+      const columns = this.run.columnsOf(of, name);
+      return columns.length === 0 || columns.includes(column);
+    };
+    const perFlow = (column: string) => flows.map(({ name }, index) => this.trace("flow", name, column, name, index)).filter((_, index) => known("flow", flows[index]!.name, column));
     const bottlenecks = this.bottlenecks(about);
     const capacity = bottlenecks
       .slice(0, MOST_LIMITS)
       .map(({ link, flow }) => ({ ...this.trace("link", link, "capacity_bit_s", `capacity of ${link}`, bottlenecks.length === 1 ? "reference" : flow), limit: true }));
     const charts: ChartOptions[] = [
-      { title: "Rate against capacity", about: "Goodput of each flow, and what the link or the user's channel could carry.", unit: unitOf("_bit_s"), traces: [...perFlow("goodput_bit_s"), ...capacity] },
+      { title: "Rate against capacity", about: "Goodput of each flow, and what the link or the user's channel could carry. Data that waited for one lost packet comes at once, in a peak.", boundByLimits: true, unit: unitOf("_bit_s"), traces: [...perFlow("goodput_bit_s"), ...capacity] },
       { title: "Queueing delay", unit: unitOf("_s"), traces: perFlow("queueing_delay_mean_s") },
       { title: "Round-trip time", unit: unitOf("_s"), traces: perFlow("srtt_s") },
       { title: "Congestion window", unit: unitOf("_bytes"), traces: perFlow("cwnd_bytes") },
-      { title: "Pacing rate", about: "None: the window alone decides.", unit: unitOf("_bit_s"), traces: perFlow("pacing_bit_s") },
+      { title: "Pacing rate", about: "Empty where the window alone decides.", unit: unitOf("_bit_s"), traces: perFlow("pacing_bit_s") },
       {
         title: "Waiting data",
         about: "In the base station's buffers, and in the queues of links.",
@@ -334,28 +348,28 @@ export class Panel {
     return charts.filter(({ traces }) => traces.length > 0);
   }
 
-  /** The control's own state: a chart for each set of names, and one for all quantities of a unit. */
+  /** The control's own state: a chart for each set of named states, and one for all quantities of a unit. */
   private stateCharts(flow: string, cc: string): ChartOptions[] {
     const own = this.run.columnsOf("flow", flow).filter((column) => /^(state|receiver|proxy)_/.test(column));
     const charts: ChartOptions[] = [];
-    const units = new Map<string, string[]>();
+    const groups = new Map<string, { unit: Unit; title: string; columns: string[] }>();
     for (const column of own) {
       const states = statesOf(column, cc);
       if (states) {
         const title = column === "state_state" ? `State of ${flow}` : `${titleOf(column)} of ${flow}`;
         charts.push({ title, about: cc, unit: { name: "", factor: 1 }, states, traces: [this.trace("flow", flow, column, titleOf(column), 0)] });
       } else {
-        // Quantities without a unit have nothing in common.
-        const unit = unitOf(column).name || column;
-        units.set(unit, [...(units.get(unit) ?? []), column]);
+        const { unit, title } = kindOf(column, cc);
+        const group = groups.get(unit.name || title) ?? { unit, title, columns: [] };
+        groups.set(unit.name || title, group);
+        group.columns.push(column);
       }
     }
-    for (const columns of units.values()) {
-      const single = columns.length === 1;
+    for (const { unit, title, columns } of groups.values()) {
       charts.push({
-        title: single ? `${titleOf(columns[0]!)} of ${flow}` : `Internals of ${flow}`,
-        ...(single ? {} : { about: cc }),
-        unit: unitOf(columns[0]!),
+        title: `${title || "Internals"} of ${flow}`,
+        ...(title ? {} : { about: cc }),
+        unit,
         traces: columns.map((column, index) => this.trace("flow", flow, column, titleOf(column), index)),
       });
     }

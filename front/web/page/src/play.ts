@@ -30,7 +30,8 @@ const WINDOWS: readonly (readonly [string, string])[] = [
   ["", "all"],
   ["5", "the last 5 s"],
   ["10", "the last 10 s"],
-  ["30", "the last 30 s"],
+  ["20", "the last 20 s"],
+  ["60", "the last 60 s"],
 ];
 
 export class Play implements Shown {
@@ -143,6 +144,7 @@ export class Play implements Shown {
       view: this.view,
       pairs: this.pairs,
       changed: (panel, event) => this.hear(panel, event),
+      laidOut: () => this.markCharts(),
       edited: (panel, edit) => this.repeat(panel, edit),
     };
     const panels = texts.map((_, index) => new Panel(texts.length === 1 ? "" : (titles?.[index] ?? ["Run A", "Run B"][index]!), host));
@@ -217,6 +219,7 @@ export class Play implements Shown {
 
   private setWindow(seconds: number | undefined): void {
     this.view.window = seconds;
+    this.transport.querySelector<HTMLSelectElement>("select[name=window]")!.value = String(seconds ?? "");
     this.view.reset();
   }
 
@@ -306,8 +309,8 @@ export class Play implements Shown {
   }
 
   private async copyLink(): Promise<void> {
-    const state = this.panels[0]?.run.state;
-    const at_s = this.paused && state ? state.now_s : undefined;
+    const state = await this.panels[0]?.run.look();
+    const at_s = state?.phase === "paused" || state?.phase === "ended" ? state.now_s : undefined;
     const squeezed = await squeeze(JSON.stringify(await this.shared(at_s)));
     const link = address("play", new URLSearchParams({ s: squeezed }));
     this.leaveTour();
@@ -370,7 +373,7 @@ export class Play implements Shown {
   private leaveTour(): void {
     this.tour = undefined;
     this.tourPlace.replaceChildren();
-    this.element.querySelectorAll(".looked-at").forEach((chart) => chart.classList.remove("looked-at"));
+    this.markCharts();
   }
 
   private async showStep(tour: Tour, index: number): Promise<void> {
@@ -399,7 +402,7 @@ export class Play implements Shown {
       this.transport.querySelector<HTMLSelectElement>("select[name=speed]")!.value = String(step.speed);
       await this.act({ action: "speed", speed: step.speed });
       await this.act({ action: "play" });
-      this.lookAt(step);
+      this.lookAt();
     } catch (fault) {
       this.fail(fault);
     }
@@ -415,10 +418,16 @@ export class Play implements Shown {
     else await this.begin(plan, [text], 0);
   }
 
-  private lookAt({ look }: TourStep): void {
+  /** Marks the charts that the step is about. */
+  private markCharts(): void {
+    const look = this.tour ? this.tour.tour.steps[this.tour.step]!.look : [];
     for (const chart of this.element.querySelectorAll<HTMLElement>(".chart")) {
       chart.classList.toggle("looked-at", look.some((title) => chart.getAttribute("aria-label")?.startsWith(title)));
     }
+  }
+
+  private lookAt(): void {
+    this.markCharts();
     // On a narrow page the text would be out of sight.
     if (matchMedia("(min-width: 40rem)").matches) this.element.querySelector(".looked-at")?.scrollIntoView({ block: "center", behavior: "smooth" });
   }

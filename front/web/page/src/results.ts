@@ -6,6 +6,7 @@ import { Chart, Pairs, type Trace } from "./chart";
 import { titleOf, unitOf } from "./columns";
 import { link, note, type Shown } from "./route";
 import { lessIsBetter, Scatter, type Point } from "./scatter";
+import { kindOf } from "./states";
 import { SortedTable, type TableColumn, type Value } from "./table";
 import { TimeView } from "./view";
 import type { Entry, Folder, RunAbout, StoredRun, StoredTable } from "./types";
@@ -232,14 +233,14 @@ export class Results implements Shown {
         const values = one.columns.get(column);
         return values?.some((value) => !Number.isNaN(value)) ? [{ label: named(one), colour: index, times: () => one.times, values: () => values }] : [];
       });
-    const capacities = traces(
-      links.filter((one) => one.columns.get("capacity_bit_s")?.some((value) => value > 0)).slice(0, 3),
-      "capacity_bit_s",
-    ).map((trace): Trace => ({ ...trace, label: `capacity of ${trace.label}`, colour: "reference" }));
-    const chart = (title: string, column: string, of: readonly Series[], extra: readonly Trace[] = []) => {
+    // The capacity of what carried most in the first run: its bottleneck, or the way to it.
+    const carried = (one: Series) => (one.columns.get("departed_bit_s") ?? new Float64Array()).reduce((sum, value) => sum + (value || 0), 0);
+    const bounding = links.filter((one) => one.run === runs[0] && one.columns.get("capacity_bit_s")?.some((value) => value > 0)).sort((a, b) => carried(b) - carried(a));
+    const capacities = traces(bounding.slice(0, 1), "capacity_bit_s").map((trace): Trace => ({ ...trace, label: `capacity of ${trace.label}`, colour: "reference", limit: true }));
+    const chart = (title: string, column: string, of: readonly Series[], extra: readonly Trace[] = [], unit = unitOf(column)) => {
       const own = traces(of, column);
       if (own.length === 0) return;
-      this.charts.push(new Chart({ title, unit: unitOf(column), traces: [...own, ...extra], ...(column.endsWith("_db") ? { fromZero: false } : {}) }, view, pairs));
+      this.charts.push(new Chart({ title, unit, boundByLimits: extra.length > 0, traces: [...own, ...extra], ...(column.endsWith("_db") ? { fromZero: false } : {}) }, view, pairs));
     };
     chart("Rate", "goodput_bit_s", flows, capacities);
     chart("Queueing delay", "queueing_delay_mean_s", flows);
@@ -252,7 +253,8 @@ export class Results implements Shown {
     chart("SINR", "sinr_db", users);
     chart("PRBs", "prbs", users);
     const states = new Set(flows.flatMap(({ columns }) => [...columns.keys()].filter((column) => /^(state|receiver|proxy)_/.test(column))));
-    for (const column of states) chart(`${column.startsWith("state_") ? "State: " : ""}${titleOf(column)}`, column, flows);
+    const controls = runs.flatMap(({ about }) => about.flows.map(({ cc }) => cc)).join(" ");
+    for (const column of states) chart(`${column.startsWith("state_") ? "State: " : ""}${titleOf(column)}`, column, flows, [], kindOf(column, controls).unit);
     for (const one of [...flows, ...links, ...users]) if (one.times.length) view.extend(one.times.at(-1)!);
     const curves = this.curves(distributions.flat());
     replace(

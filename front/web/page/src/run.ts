@@ -18,7 +18,6 @@ export class Run {
   private gridTimes = new Column();
   private gridLanes: Column[] = [];
   private generation: number;
-  private readonly waiting = new Set<() => boolean>();
   /** Why the run is gone. */
   gone: string | undefined;
 
@@ -40,8 +39,9 @@ export class Run {
     return this.session.state;
   }
 
+  /** Where the run is comes by the stream: the answer to a request may arrive after newer news. */
   async act(action: Action): Promise<void> {
-    this.hear(await ask<PlayState>("POST", `sessions/${this.session.id}/control`, action));
+    await ask<PlayState>("POST", `sessions/${this.session.id}/control`, action);
   }
 
   async edit(edit: Edit): Promise<Edited> {
@@ -51,28 +51,18 @@ export class Run {
     return edited;
   }
 
+  /** Where it is now; `state` is where it was when the stream said so. */
+  async look(): Promise<PlayState> {
+    return (await ask<Session>("GET", `sessions/${this.session.id}`)).state;
+  }
+
   /** Jumps to a time, and returns when the run waits there. */
   async seek(to_s: number): Promise<void> {
     await this.act({ action: "seek", to_s });
-    await this.until((state) => state.phase === "ended" || state.phase === "failed" || (state.phase === "paused" && state.now_s >= to_s - 1e-9));
-  }
-
-  /** Waits for a state; a run that is gone is none. */
-  private until(reached: (state: PlayState) => boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const look = () => {
-        if (this.gone !== undefined) reject(new Error(this.gone));
-        else if (reached(this.state)) resolve();
-        else return false;
-        return true;
-      };
-      if (!look()) this.waiting.add(look);
-    });
-  }
-
-  private tell(event: RunEvent): void {
-    for (const look of this.waiting) if (look()) this.waiting.delete(look);
-    this.listener(event);
+    while (this.gone === undefined) {
+      if ((await this.look()).phase !== "catching_up") return;
+      await new Promise((rest) => setTimeout(rest, 30));
+    }
   }
 
   /** The scenario with all changes. */
@@ -89,8 +79,6 @@ export class Run {
     socket?.close();
     if (this.gone === undefined) void fetch(`api/sessions/${this.session.id}`, { method: "DELETE", keepalive: true }).catch(() => undefined);
     this.gone ??= "This run has ended.";
-    for (const look of this.waiting) look();
-    this.waiting.clear();
   }
 
   /** The times of all rows. */
@@ -129,7 +117,7 @@ export class Run {
     socket.onclose = () => {
       if (this.socket === socket) {
         this.gone ??= "The connection to the server has closed. Is `ranpace lab` still running?";
-        this.tell("gone");
+        this.listener("gone");
       }
     };
     this.socket = socket;
@@ -141,21 +129,21 @@ export class Run {
         this.session = message;
         this.hear(message.state);
         this.adopt(message.columns);
-        this.tell("about");
+        this.listener("about");
         break;
       case "state":
         this.hear(message);
         break;
       case "gone":
         this.gone = message.detail;
-        this.tell("gone");
+        this.listener("gone");
         break;
     }
   }
 
   private hear(state: PlayState): void {
     this.session.state = state;
-    this.tell("state");
+    this.listener("state");
   }
 
   /** Forgets the rows of the generation before. They are shown until the first of the new one are there. */
@@ -166,7 +154,7 @@ export class Run {
     this.adopt(this.order);
     this.gridTimes = new Column();
     this.gridLanes = [];
-    this.tell("again");
+    this.listener("again");
   }
 
   /** Takes a new list of columns; rows that came before a column have no value in it. */
@@ -197,6 +185,6 @@ export class Run {
         column.overwrite(frame.first, values);
       });
     }
-    this.tell("rows");
+    this.listener("rows");
   }
 }

@@ -15,8 +15,8 @@ export const FIRST_BUILD: Build = {
   seed: 1,
   access: { kind: "cell", preset: "lte", rtt_s: 0.022, users: [{ name: "phone", x_m: 300, y_m: 0 }, { name: "tablet", x_m: 150, y_m: 200 }] },
   flows: [
-    { user: "phone", cc: "cubic" },
-    { user: "tablet", cc: "cubic", workload: '{ kind = "web", page = "2MB", interval = "5s" }' },
+    { name: "download", user: "phone", cc: "cubic" },
+    { name: "pages", user: "tablet", cc: "cubic", workload: '{ kind = "web", page = "2MB", interval = "5s" }' },
   ],
 };
 
@@ -354,7 +354,7 @@ export class Setup {
       h(
         "details",
         { class: "flow" },
-        h("summary", {}, `${flow.name ?? `flow${index + 1}`}: ${flow.cc} ${flow.upload ? "from" : "to"} ${flow.user ?? "phone"}`),
+        h("summary", {}, `${flow.name ?? "flow"}: ${flow.cc} ${flow.upload ? "from" : "to"} ${flow.user ?? "phone"}`),
         new FlowForm(flow, users, this.controls).element,
         this.build.flows.length > 1
           ? h(
@@ -378,7 +378,10 @@ export class Setup {
         type: "button",
         class: "small",
         onclick: () => {
-          this.build.flows.push({ user: users[0] ?? null, cc: "cubic" });
+          const used = new Set(this.build.flows.map(({ name }) => name));
+          let number = this.build.flows.length + 1;
+          while (used.has(`flow${number}`)) number += 1;
+          this.build.flows.push({ name: `flow${number}`, user: users[0] ?? null, cc: "cubic" });
           this.draw();
           this.element.querySelector<HTMLDetailsElement>("details.flow:last-of-type")!.open = true;
         },

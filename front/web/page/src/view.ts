@@ -1,5 +1,8 @@
 // The part of time that linked charts show, and the instant that they point at.
 
+/** What is shown at least, while there is nothing yet. */
+const LEAST = 0.1;
+
 export class TimeView {
   /** What is shown; undefined: all there is, or the last `window` seconds of it. */
   zoomed: readonly [from: number, to: number] | undefined;
@@ -39,12 +42,12 @@ export class TimeView {
 
   range(): readonly [from: number, to: number] {
     if (this.zoomed) return this.zoomed;
-    const to = Math.max(this.end, 1e-3);
+    const to = Math.max(this.end, LEAST);
     return [this.window === undefined ? 0 : Math.max(0, to - this.window), to];
   }
 
   zoom(from: number, to: number): void {
-    const [low, high] = [Math.max(0, Math.min(from, to)), Math.min(Math.max(this.end, 1e-3), Math.max(from, to))];
+    const [low, high] = [Math.max(0, Math.min(from, to)), Math.min(Math.max(this.end, LEAST), Math.max(from, to))];
     this.zoomed = high - low > 1e-6 ? [low, high] : undefined;
     this.tell("range");
   }

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { startBrowser, startLab } from "./start.mjs";
+import { startBrowser, startLab, useBuilt } from "./start.mjs";
 
 const [, , program] = process.argv;
 if (!program) throw new Error("usage: node tests/pictures.mjs PATH-OF-RANPACE");
@@ -12,11 +12,12 @@ const ranpace = resolve(program);
 const docs = resolve(import.meta.dirname, "../../../../docs");
 const folder = mkdtempSync(join(tmpdir(), "lab-pictures-"));
 const browser = await startBrowser();
-execFileSync(ranpace, ["compare", "--seeds", "3", "--time", "20s", "--cc", "cubic,bbr1,vegas,c2tcp:target=50ms", "--out", "."], { cwd: folder });
-const lab = await startLab(ranpace, folder);
+execFileSync(ranpace, ["compare", "--seeds", "3", "--time", "20s", "--cc", "cubic,bbr1,vegas,c2tcp:target=50ms", "--out", "results"], { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
+const lab = await startLab(ranpace, folder, "results");
 
 async function take(name, hash, options, act = async () => {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, colorScheme: "light", ...options });
+  await useBuilt(context);
   const page = await context.newPage();
   await page.goto(lab.address + hash);
   await act(page);
@@ -38,7 +39,7 @@ async function playTo(page, seconds) {
 
 await take("lab", "", {}, async (page) => {
   await playTo(page, 12);
-  const phone = page.locator('.side [data-user="phone"]');
+  const phone = page.locator('.live [data-user="phone"]');
   await phone.focus();
   for (let step = 0; step < 4; step += 1) await page.keyboard.press("Shift+ArrowRight");
   await page.locator("ol.changes li").waitFor();
@@ -50,7 +51,7 @@ await take("lab-compare", "#/play?tour=c2tcp&step=1", { viewport: { width: 1280,
   await page.waitForTimeout(12_000);
   await page.evaluate(() => scrollTo(0, 0));
 });
-await take("lab-results", "#/results?path=compare", { colorScheme: "dark" }, async (page) => {
+await take("lab-results", "#/results?path=compare", { viewport: { width: 1400, height: 700 }, colorScheme: "dark" }, async (page) => {
   await page.locator(".scatter path").first().waitFor();
 });
 await browser.close();

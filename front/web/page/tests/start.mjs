@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -17,9 +18,9 @@ export async function startBrowser() {
   return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 }
 
-/** Starts `ranpace lab` on a folder, at a free port. */
-export async function startLab(ranpace, folder) {
-  const server = spawn(ranpace, ["lab", folder, "--no-open", "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "pipe"] });
+/** Starts `ranpace lab` on a folder of another one, at a free port. */
+export async function startLab(ranpace, cwd, folder) {
+  const server = spawn(ranpace, ["lab", folder, "--no-open", "--listen", "127.0.0.1:0"], { cwd, stdio: ["ignore", "pipe", "pipe"] });
   let printed = "";
   const address = await new Promise((found, failed) => {
     const read = (bytes) => {
@@ -32,4 +33,11 @@ export async function startLab(ranpace, folder) {
     server.on("exit", (code) => failed(new Error(`ranpace lab ended with ${code}: ${printed}`)));
   });
   return { address: address.endsWith("/") ? address : `${address}/`, stop: () => server.kill(), printed: () => printed };
+}
+
+/** With LAB_DIST=1 the files of dist in place of those that the server was built with: no build of the server between two looks. */
+export async function useBuilt(context) {
+  if (!process.env.LAB_DIST) return;
+  const dist = join(import.meta.dirname, "../dist");
+  for (const name of ["page.js", "page.css"]) await context.route(`**/${name}`, (route) => route.fulfill({ path: join(dist, name) }));
 }
