@@ -21,6 +21,8 @@ export async function startBrowser() {
 /** Starts `ranpace lab` on a folder of another one, at a free port. */
 export async function startLab(ranpace, cwd, folder) {
   const server = spawn(ranpace, ["lab", folder, "--no-open", "--listen", "127.0.0.1:0"], { cwd, stdio: ["ignore", "pipe", "pipe"] });
+  // A test that fails leaves no server behind.
+  process.on("exit", () => server.kill());
   let printed = "";
   const address = await new Promise((found, failed) => {
     const read = (bytes) => {
