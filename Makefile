@@ -107,7 +107,8 @@ else
 	$(MAKE) page
 	git diff --exit-code --stat -- $(PAGE)/dist || { echo "the built files are not those of the sources: commit what \`make page\` makes" >&2; exit 1; }
 	cd $(PAGE) && node --test tests/units.mjs
-	$(CARGO) build --package ranpace --locked
+	@# As for the Python package: what `make unit` has built.
+	$(CARGO) build --workspace --lib --bins --tests --locked $(CHECKED)
 	cd $(PAGE) && node tests/lab.mjs $$(realpath $${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/ranpace)
 endif
 

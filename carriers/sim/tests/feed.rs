@@ -336,7 +336,8 @@ fn a_feed_breaks_lies_and_is_mended_during_the_run() {
     let change = |at: &str, content: &str| {
         format!("[[change]]\nat = \"{at}\"\nfeed = \"rnis\"\ncontent = \"{content}\"\n")
     };
-    let changes = [("200ms", "none"), ("400ms", "full"), ("600ms", "measured")].map(|(at, to)| change(at, to));
+    let changes =
+        [("200ms", "none"), ("400ms", "full"), ("600ms", "measured")].map(|(at, to)| change(at, to));
     let (hints, _) = play(&format!("{CELL}{}", changes.concat()), Source::Edge, DOWN, Direction::Downlink);
     for (now, hint) in &hints {
         let is_a_lie = hint.active_users == 100;

@@ -384,7 +384,9 @@ mod tests {
         }
         let absolute = all.path().join("secret").display().to_string();
         let inside = folder.join("own").display().to_string();
-        for name in [&absolute, &inside, "../secret", "more/other", "link", "..", ".", "", "Cargo.toml", "own\0"] {
+        for name in
+            [&absolute, &inside, "../secret", "more/other", "link", "..", ".", "", "Cargo.toml", "own\0"]
+        {
             assert!(library.get(name).is_err() && library.text(name).is_err(), "{name}");
         }
     }

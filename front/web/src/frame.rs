@@ -78,7 +78,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_length_follows_from_the_header(times in prop::collection::vec(0.0..1e6, 0..9), k in 0..5_usize) {
-            let column = vec![1.5; 4];
+            let column = [1.5; 4];
             let columns = vec![&column[..]; k];
             let bytes = Frame { kind: Kind::Grid, generation: 7, first: 3, times: &times, columns }.encode();
             prop_assert_eq!(bytes.len(), HEADER + times.len() * (8 + 4 * k));

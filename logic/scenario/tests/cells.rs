@@ -10,7 +10,9 @@ use ranpace_radio::channel::{FadingSpeed, Move, PathLoss, Position, Sight};
 use ranpace_radio::rlc::{Mode, Timers};
 use ranpace_radio::scheduler::{Alloc, Policy};
 use ranpace_radio::uplink::{PowerControl, ReportLevels};
-use ranpace_scenario::{ChangeKind, Content, FeedKind, Hop, Scenario, TraceSource, Transport, cells, parse, vary};
+use ranpace_scenario::{
+    ChangeKind, Content, FeedKind, Hop, Scenario, TraceSource, Transport, cells, parse, vary,
+};
 use ranpace_units::{Bytes, Span, Time};
 
 const EVERY_KEY: &str = include_str!("every_key_of_cells.toml");

@@ -274,7 +274,7 @@ mod tests {
         let walk = Trajectory::waypoints(Time::ZERO, 2.0, &[at(0.0), at(100.0)]).unwrap();
         let mut user = Mobility::Path(walk.into()).moved(&[
             Move { at: Time::from_secs(10), to: at(50.0), speed_m_s: Some(10.0) }, // from 20 m: there after 3 s
-            Move { at: Time::from_secs(12), to: at(0.0), speed_m_s: Some(10.0) }, // on its way, at 40 m
+            Move { at: Time::from_secs(12), to: at(0.0), speed_m_s: Some(10.0) },  // on its way, at 40 m
             Move { at: Time::from_secs(20), to: at(300.0), speed_m_s: None },
         ]);
         for (second, x, speed, travelled) in [
