@@ -22,7 +22,9 @@ fn random_requests_are_answered_as_described() {
     let lab = Lab::new();
     let text = "duration = \"1s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit/s\"\nduplex = true\n[[flow]]\nfrom = \"a\"\nto = \"b\"\ncc = \"cubic\"\n";
     lab.done("/api/sessions", &json!({ "text": text, "paused": true }));
-    let output = Command::new(tester)
+    // The tester leaves a folder of its own where it runs.
+    let output = Command::new(tester.canonicalize().unwrap())
+        .current_dir(lab.folder.path())
         .arg("run")
         .arg(format!("http://{}/api/openapi.json", lab.address()))
         .args([
