@@ -1,7 +1,7 @@
 //! A run that is played for the page: a thread that steps the simulation, takes commands between two steps, and publishes rows.
 //!
 //! **The scenario's text is the one truth.** A change during the run is an edit of the text that takes effect after now
-//! ([`compose::edit`](crate::compose::edit)). The edited scenario is then played from 0 to where the run was, and goes on from there: the simulator is
+//! ([`compose::edit`]). The edited scenario is then played from 0 to where the run was, and goes on from there: the simulator is
 //! deterministic and hundreds of times faster than the clock, so that what the page shows is what `ranpace run` makes of the text.
 //! Each time the rows begin anew, and with them a generation.
 
