@@ -561,7 +561,8 @@ impl Bbr3 {
                 self.enter_up(cx, w, rate.unwrap_or_default());
             }
             Mode::Up => {
-                let risky = self.too_high && flight >= self.hi;
+                // The window is at most `hi`: the flight reaches it only before an acknowledgement, and in whole segments.
+                let risky = self.too_high && ack.prior_in_flight as f64 >= self.hi.floor();
                 if !risky && cx.cwnd_limited && w.cwnd >= self.hi {
                     // The bound limits the rate, so a rate that does not grow says nothing.
                     self.full_pipe.restart(rate.unwrap_or_default());

@@ -285,6 +285,33 @@ fn spurious_loss_returns_to_the_state_and_the_bounds() {
 }
 
 #[test]
+fn probe_after_one_that_lost_too_much_ends_where_the_flight_reaches_the_bound() {
+    let (mut control, mut cx, mut w) = example();
+    (control.too_high, control.hi, w.cwnd) = (true, 100.5, 100.5);
+    control.set_mode(Mode::Up);
+    cx.cwnd_limited = true;
+    let mut acknowledge = |prior_in_flight: u64| {
+        cx.in_flight = prior_in_flight - 2;
+        let ack = Ack {
+            acked: 2,
+            delivered: 2,
+            bytes: cx.mss * 2,
+            rtt: None,
+            rate: crate::interface::RateSample::default(),
+            prior_in_flight,
+            ecn_echo: false,
+            marked: 0,
+            braked: 0,
+        };
+        control.update_cycle(&cx, &w, &ack, None);
+        (control.mode, control.cautious, control.too_high)
+    };
+    assert_eq!(acknowledge(99), (Mode::Up, false, true));
+    // A window of 100.5 segments has no room for more than 100.
+    assert_eq!(acknowledge(100), (Mode::Down, true, false));
+}
+
+#[test]
 fn limited_application_does_not_lower_the_bound() {
     let (mut control, cx, mut w) = example();
     (control.sampling, control.hi) = (true, 90.0);
