@@ -629,7 +629,8 @@ impl Bbr3 {
                 (self.probed_rtt, self.probed_rtt_at) = (rtt, cx.now);
             }
             let expired = self.min_rtt_void || cx.now > self.min_rtt_at + MIN_RTT_WINDOW;
-            if self.probed_rtt < self.min_rtt || expired {
+            let same = self.constants.kernel && self.probed_rtt == self.min_rtt;
+            if self.probed_rtt < self.min_rtt || same || expired {
                 (self.min_rtt, self.min_rtt_at) = (self.probed_rtt, self.probed_rtt_at);
             }
             self.min_rtt_void = false;
