@@ -223,7 +223,7 @@ fn tenfold_rate_is_full_within_twenty_seconds() {
     assert!(utilisation > 0.95, "{utilisation} 18 s after the rise");
 }
 
-/// A deeper buffer hides the fall: then PROBE_RTT comes before each cycle has ended, and the maximum is never forgotten.
+/// A deeper buffer hides the fall for longer: then PROBE_RTT ends cycles before the maximum of the one before is forgotten.
 #[test]
 fn tenth_of_the_rate_is_believed_within_three_cycles() {
     for buffer in [100, 170, 340] {
