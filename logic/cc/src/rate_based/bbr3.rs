@@ -18,8 +18,10 @@
 //! | PROBE_RTT | 1 | 0.5 | 200 ms and a round with half a BDP in flight |
 //!
 //! Where the draft is ambiguous: its prose gives PROBE_RTT a window of 4 segments and its code half a BDP; this follows the
-//! code. Its table bounds DRAIN by `hi` and its code does not; this follows the code. The rule by which loss ends STARTUP is
-//! prose; this follows Linux.
+//! code. Its table bounds DRAIN by `hi` and its code does not; this follows the code. DRAIN ends after 3 rounds in its prose and
+//! after a fourth in its code; this follows the prose. The rule by which loss ends STARTUP is prose; this follows Linux. It does
+//! not say whether the flight that ends a precautionary UP is that before or after the acknowledgement; as in Linux, it is the
+//! one before.
 //!
 //! Ours: the pace has a floor of one segment per second. The control itself recognises samples of packets sent in PROBE_RTT. A
 //! cycle without any sample keeps the maximum of the one before (so does Linux). A path change replaces both minima of the RTT
