@@ -18,8 +18,10 @@
 //! | PROBE_RTT | 1 | 0.5 | 200 ms and a round with half a BDP in flight |
 //!
 //! Where the draft is ambiguous: its prose gives PROBE_RTT a window of 4 segments and its code half a BDP; this follows the
-//! code. Its table bounds DRAIN by `hi` and its code does not; this follows the code. The rule by which loss ends STARTUP is
-//! prose; this follows Linux.
+//! code. Its table bounds DRAIN by `hi` and its code does not; this follows the code. DRAIN ends after 3 rounds in its prose and
+//! after a fourth in its code; this follows the prose. The rule by which loss ends STARTUP is prose; this follows Linux. It does
+//! not say whether the flight that ends a precautionary UP is that before or after the acknowledgement; as in Linux, it is the
+//! one before.
 //!
 //! Ours: the pace has a floor of one segment per second. The control itself recognises samples of packets sent in PROBE_RTT. A
 //! cycle without any sample keeps the maximum of the one before (so does Linux). A path change replaces both minima of the RTT
@@ -561,7 +563,8 @@ impl Bbr3 {
                 self.enter_up(cx, w, rate.unwrap_or_default());
             }
             Mode::Up => {
-                let risky = self.too_high && flight >= self.hi;
+                // The window is at most `hi`: the flight reaches it only before an acknowledgement, and in whole segments.
+                let risky = self.too_high && ack.prior_in_flight as f64 >= self.hi.floor();
                 if !risky && cx.cwnd_limited && w.cwnd >= self.hi {
                     // The bound limits the rate, so a rate that does not grow says nothing.
                     self.full_pipe.restart(rate.unwrap_or_default());
@@ -628,7 +631,8 @@ impl Bbr3 {
                 (self.probed_rtt, self.probed_rtt_at) = (rtt, cx.now);
             }
             let expired = self.min_rtt_void || cx.now > self.min_rtt_at + MIN_RTT_WINDOW;
-            if self.probed_rtt < self.min_rtt || expired {
+            let same = self.constants.kernel && self.probed_rtt == self.min_rtt;
+            if self.probed_rtt < self.min_rtt || same || expired {
                 (self.min_rtt, self.min_rtt_at) = (self.probed_rtt, self.probed_rtt_at);
             }
             self.min_rtt_void = false;

@@ -223,7 +223,7 @@ fn tenfold_rate_is_full_within_twenty_seconds() {
     assert!(utilisation > 0.95, "{utilisation} 18 s after the rise");
 }
 
-/// A deeper buffer hides the fall: then PROBE_RTT comes before each cycle has ended, and the maximum is never forgotten.
+/// A deeper buffer hides the fall for longer: then PROBE_RTT ends cycles before the maximum of the one before is forgotten.
 #[test]
 fn tenth_of_the_rate_is_believed_within_three_cycles() {
     for buffer in [100, 170, 340] {
@@ -282,6 +282,33 @@ fn spurious_loss_returns_to_the_state_and_the_bounds() {
     near(control.hi, (69.0 + (0.02 * 69.0 - 9.0) / 0.98f64).max(0.7 * 83.333));
     control.on_spurious(&cx, &mut w, &Window::new(120.0));
     assert_eq!((control.mode, control.hi, w.cwnd), (Mode::Refill, 90.0, 120.0));
+}
+
+#[test]
+fn probe_after_one_that_lost_too_much_ends_where_the_flight_reaches_the_bound() {
+    let (mut control, mut cx, mut w) = example();
+    (control.too_high, control.hi, w.cwnd) = (true, 100.5, 100.5);
+    control.set_mode(Mode::Up);
+    cx.cwnd_limited = true;
+    let mut acknowledge = |prior_in_flight: u64| {
+        cx.in_flight = prior_in_flight - 2;
+        let ack = Ack {
+            acked: 2,
+            delivered: 2,
+            bytes: cx.mss * 2,
+            rtt: None,
+            rate: crate::interface::RateSample::default(),
+            prior_in_flight,
+            ecn_echo: false,
+            marked: 0,
+            braked: 0,
+        };
+        control.update_cycle(&cx, &w, &ack, None);
+        (control.mode, control.cautious, control.too_high)
+    };
+    assert_eq!(acknowledge(99), (Mode::Up, false, true));
+    // A window of 100.5 segments has no room for more than 100.
+    assert_eq!(acknowledge(100), (Mode::Down, true, false));
 }
 
 #[test]
