@@ -14,7 +14,8 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && !name.starts_with("target") && (!name.starts_with('.') || name == ".github") {
+        let is_ours = !name.starts_with("target") && name != "node_modules";
+        if path.is_dir() && is_ours && (!name.starts_with('.') || name == ".github") {
             pages(&path, found);
         } else if name.ends_with(".md") {
             found.push(path);
