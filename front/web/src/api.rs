@@ -24,11 +24,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::about::about;
 use crate::gate::{Gate, HEADERS};
+use crate::live_source::{self, Address, Source};
 use crate::page::{ASSETS, Asset};
 use crate::paths::Root;
 use crate::problem::Refusal;
 use crate::protocol::{
-    Action, Build, Checked, Edit, Message, NewSession, ScenarioText, ServerInfo, Session, Subject,
+    Action, Attach, Build, Checked, Edit, Message, NewSession, ScenarioText, ServerInfo, Session, Subject,
 };
 use crate::results::{self, Form};
 use crate::session::{Event, Handle, Joined, Viewer, prepare};
@@ -55,6 +56,8 @@ pub struct Lab {
     pub shown: String,
     /// Folders of recordings.
     pub traces: Vec<PathBuf>,
+    /// Addresses of live sources beyond this machine's own that may be watched.
+    pub attach: Vec<Address>,
     /// The runs.
     pub sessions: Arc<Sessions>,
     /// Work that takes long.
@@ -193,6 +196,7 @@ impl Lab {
             .route("/results/run", get(run))
             .route("/results/series", get(series))
             .route("/results/file", get(file))
+            .route("/live", get(live_sources).post(attach))
             .route("/reproductions", get(reproductions));
         let mut router = Router::new().nest("/api", api);
         for asset in ASSETS {
@@ -397,6 +401,24 @@ async fn file(State(lab): Shared, query: Query) -> Answer {
 
 async fn reproductions(State(lab): Shared) -> Answer {
     json(&lab.work(|_| gallery::reproductions()).await?)
+}
+
+async fn live_sources(State(lab): Shared) -> Answer {
+    json(&lab.work(|lab| Ok(live_source::found(&lab.attach))).await?)
+}
+
+async fn attach(State(lab): Shared, request: Request) -> Answer {
+    let Attach { address } = parsed(request).await?;
+    let address = Address::permitted(&address, &lab.attach)?;
+    if let Some(handle) = lab.sessions.attached(&address) {
+        return json(&handle.describe().await?);
+    }
+    let handle = lab.work(move |lab| {
+        let mut source = Source::new(address);
+        let first = source.read().map_err(Refusal::conflict)?;
+        lab.sessions.attach(source, first)
+    });
+    json(&handle.await?.describe().await?)
 }
 
 async fn stream(

@@ -116,6 +116,8 @@ const OPERATIONS: &[Operation] = &[
         ..get("/results/series", "A table of a run", "application/octet-stream")
     },
     Operation { query: &[PATH], ..get("/results/file", "A file as it is", "application/octet-stream") },
+    get("/live", "Commands that run here and can be watched", "[LiveSource]"),
+    post("/live", "Watch a running command", "Attach", "Session"),
     get("/reproductions", "Published experiments: published beside measured", "[Reproduction]"),
 ];
 

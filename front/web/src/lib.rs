@@ -14,6 +14,8 @@ mod gallery;
 mod gate;
 mod grid;
 mod limits;
+mod live;
+mod live_source;
 mod page;
 mod paths;
 mod problem;
@@ -26,4 +28,5 @@ mod sessions;
 #[cfg(test)]
 mod generated;
 
+pub use live_source::Address;
 pub use server::{LabError, Options, Server};

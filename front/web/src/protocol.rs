@@ -427,6 +427,21 @@ pub struct NewSession {
     pub paused: bool,
 }
 
+/// A running command that can be watched: an element of `GET /api/live`.
+pub struct LiveSource {
+    /// Its address, for [`Attach`].
+    pub address: String,
+    /// What usually answers there.
+    pub what: String,
+}
+
+/// A running command to watch: the body of `POST /api/live`; the answer is a [`Session`] whose stream has its figures.
+#[serde(deny_unknown_fields)]
+pub struct Attach {
+    /// `127.0.0.1:8012` of an RNIS server, or `unix:/run/ranpace-proxy.sock` of a proxy.
+    pub address: String,
+}
+
 /// How fast virtual time goes.
 #[derive(Copy)]
 #[serde(untagged)]

@@ -17,6 +17,7 @@ use crate::api::{Lab, workers};
 use crate::catalogue::UPLOADED;
 use crate::gate::Gate;
 use crate::limits;
+use crate::live_source::Address;
 use crate::paths::Root;
 use crate::sessions::Sessions;
 
@@ -38,6 +39,8 @@ pub struct Options {
     pub traces: Vec<PathBuf>,
     /// The token that every request needs; required beyond loopback.
     pub token: Option<String>,
+    /// Addresses of running commands that may be watched, besides those of this machine.
+    pub attach: Vec<Address>,
 }
 
 /// Why the server did not start.
@@ -88,7 +91,7 @@ impl Server {
     ///
     /// If it cannot listen, or the folder cannot be read, or it would be open to other machines.
     pub fn start(options: Options) -> Result<Self, LabError> {
-        let Options { listen, folder, mut traces, token } = options;
+        let Options { listen, folder, mut traces, token, attach } = options;
         if !listen.ip().is_loopback() && token.as_ref().is_none_or(|token| token.len() < 16) {
             return Err(LabError::NoToken(listen));
         }
@@ -113,6 +116,7 @@ impl Server {
             root,
             shown: folder.display().to_string(),
             traces,
+            attach,
             sessions: Arc::clone(&sessions),
             workers: workers(),
             tasks: tasks.clone(),

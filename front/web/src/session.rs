@@ -25,6 +25,7 @@ use crate::compose;
 use crate::frame::{Frame, Kind};
 use crate::grid::{Grid, GridReader};
 use crate::limits;
+use crate::live_source::Reading;
 use crate::problem::Refusal;
 use crate::protocol::{
     Action, ColumnAbout, Edit, Edited, Message, Most, Phase, PlayState, Session, Speed, Subject,
@@ -35,12 +36,13 @@ const TICK: Duration = Duration::from_millis(50);
 /// Virtual time between two looks at the clock and the commands. Ours: some milliseconds of work in a busy cell.
 const STEP: Span = Span::from_millis(5);
 /// Time after which a run ends that nobody watches, and that nobody has watched yet. Ours: a page that is loaded again comes back.
-const UNWATCHED: Duration = Duration::from_secs(10);
-const NOT_YET_WATCHED: Duration = Duration::from_secs(30);
+pub const UNWATCHED: Duration = Duration::from_secs(10);
+/// See [`UNWATCHED`].
+pub const NOT_YET_WATCHED: Duration = Duration::from_secs(30);
 /// Time between two looks whether a run that waits is still watched.
 const IDLE: Duration = Duration::from_millis(500);
 /// Messages that a viewer may be behind, before it begins anew.
-const BACKLOG: usize = 128;
+pub const BACKLOG: usize = 128;
 /// Slowest and fastest speed.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1_000.0;
 /// Time over which the speed that is reached is measured.
@@ -68,17 +70,27 @@ pub struct Joined {
     pub events: broadcast::Receiver<Event>,
 }
 
-type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
+/// Where an answer goes.
+pub type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
 
-/// What a run is asked.
+/// What a run, or a live source, is asked.
 #[derive(Debug)]
-enum Command {
+pub enum Command {
+    /// Play, pause, step, jump.
     Control(Action, Answer<PlayState>),
+    /// Change the scenario.
     Edit(Edit, Answer<Edited>),
+    /// Say what it is.
     Describe(Answer<Session>),
+    /// Give the scenario's text.
     Text(Answer<String>),
+    /// Give the rows of a flow, link or user.
     Table(Subject, String, Answer<Series>),
+    /// Let a viewer in.
     Join(Answer<Joined>),
+    /// A live source has answered.
+    Read(Box<Result<Reading, String>>),
+    /// End.
     End,
 }
 
@@ -100,6 +112,11 @@ impl Drop for Viewer {
 }
 
 impl Handle {
+    /// For those who ask what takes the other end of `commands`.
+    pub fn new(commands: Sender<Command>, viewers: Arc<AtomicUsize>) -> Self {
+        Self { commands, viewers }
+    }
+
     async fn ask<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Result<T, Refusal> {
         let gone = || Refusal::not_found("the run is gone: it ended, or nobody watched it");
         let (answer, answered) = oneshot::channel();
@@ -356,6 +373,8 @@ impl Engine {
             Command::Join(answer) => {
                 let _ = answer.send(self.join(job, view));
             }
+            // A simulation reads no live source.
+            Command::Read(_) => {}
             Command::End => return Some(Next::End),
         }
         None
@@ -604,7 +623,7 @@ impl View<'_> {
 }
 
 /// The text of a message.
-fn text_of(message: &Message) -> Utf8Bytes {
+pub fn text_of(message: &Message) -> Utf8Bytes {
     // Structs of numbers and texts always become JSON.
     serde_json::to_string(message).unwrap_or_default().into()
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ranpace_lab::{Job, TraceLibrary};
 
 use crate::limits;
+use crate::live::Live;
+use crate::live_source::{Address, Reading, Source};
 use crate::problem::Refusal;
 use crate::protocol::Speed;
 use crate::session::{Engine, Handle};
@@ -20,6 +22,8 @@ pub struct Sessions {
 struct Running {
     next: u64,
     handles: BTreeMap<String, Handle>,
+    /// Sessions of live sources, by the source's address.
+    attached: BTreeMap<Address, String>,
 }
 
 /// Takes a run off the list when its thread ends, however it ends.
@@ -30,7 +34,9 @@ struct Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.sessions.lock().handles.remove(&self.id);
+        let mut running = self.sessions.lock();
+        running.handles.remove(&self.id);
+        running.attached.retain(|_, id| *id != self.id);
     }
 }
 
@@ -48,6 +54,41 @@ impl Sessions {
         speed: Speed,
         paused: bool,
     ) -> Result<Handle, Refusal> {
+        let (handle, begin) = self.enlist(None, |id| {
+            let (engine, handle) = Engine::new(id, job, library, speed, paused)?;
+            Ok((handle, move || engine.run()))
+        })?;
+        begin()?;
+        Ok(handle)
+    }
+
+    /// Begins to read a live source; one that is read already is shared.
+    pub fn attach(self: &Arc<Self>, source: Source, first: Reading) -> Result<Handle, Refusal> {
+        let address = source.address.clone();
+        if let Some(handle) = self.attached(&address) {
+            return Ok(handle);
+        }
+        let (handle, begin) = self.enlist(Some(address), |id| {
+            let (live, handle) = Live::new(id, source, first);
+            Ok((handle, move || live.run()))
+        })?;
+        begin()?;
+        Ok(handle)
+    }
+
+    /// The session that reads this address.
+    pub fn attached(&self, address: &Address) -> Option<Handle> {
+        let running = self.lock();
+        running.attached.get(address).and_then(|id| running.handles.get(id)).cloned()
+    }
+
+    /// Puts a session on the list; what is returned with its handle starts its thread, and must not be called under the lock, which
+    /// the thread takes when it ends.
+    fn enlist<R: FnOnce() + Send + 'static>(
+        self: &Arc<Self>,
+        attached: Option<Address>,
+        make: impl FnOnce(String) -> Result<(Handle, R), Refusal>,
+    ) -> Result<(Handle, impl FnOnce() -> Result<(), Refusal>), Refusal> {
         let mut running = self.lock();
         if running.handles.len() >= limits::SESSIONS {
             return Err(Refusal::too_many(format!(
@@ -57,17 +98,20 @@ impl Sessions {
         }
         running.next += 1;
         let id = running.next.to_string();
-        let (engine, handle) = Engine::new(id.clone(), job, library, speed, paused)?;
+        let (handle, run) = make(id.clone())?;
         let listed = Listed { sessions: Arc::clone(self), id: id.clone() };
         running.handles.insert(id.clone(), handle.clone());
-        // Without the lock, which `listed` takes if the thread cannot begin.
-        drop(running);
-        let thread = std::thread::Builder::new().name(format!("run {id}")).spawn(move || {
-            let _listed = listed;
-            engine.run();
-        });
-        thread.map_err(|error| Refusal::ours(format!("cannot start a thread: {error}")))?;
-        Ok(handle)
+        if let Some(address) = attached {
+            running.attached.insert(address, id.clone());
+        }
+        let begin = move || {
+            let thread = std::thread::Builder::new().name(format!("run {id}")).spawn(move || {
+                let _listed = listed;
+                run();
+            });
+            thread.map(drop).map_err(|error| Refusal::ours(format!("cannot start a thread: {error}")))
+        };
+        Ok((handle, begin))
     }
 
     /// The run with this identifier.

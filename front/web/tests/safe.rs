@@ -62,6 +62,7 @@ fn beyond_loopback_a_token_is_needed() {
         folder: folder.path().to_owned(),
         traces: Vec::new(),
         token: token.map(str::to_owned),
+        attach: Vec::new(),
     };
     for token in [None, Some("short")] {
         assert!(matches!(Server::start(options("0.0.0.0:0", token)), Err(LabError::NoToken(_))));

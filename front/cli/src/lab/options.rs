@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use ranpace_web::{LabError, Server};
+use ranpace_web::{Address, LabError, Server};
 
 use crate::failure::Failure;
 use crate::{common, interrupt, output};
@@ -36,6 +36,10 @@ pub struct Options {
     /// Folder of recorded traces [env: RANPACE_TRACES] [default: traces]
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
+    /// Also let the page watch the RNIS server or proxy at this address, such as 192.0.2.1:8012 or unix:/run/edge.sock; without it, only
+    /// those at loopback and at the usual sockets. Can be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    attach: Vec<Address>,
 }
 
 impl From<LabError> for Failure {
@@ -77,7 +81,7 @@ impl Options {
         };
         let folder = self.folder.clone();
         let traces = common::trace_folders(self.traces.as_ref());
-        let options = ranpace_web::Options { listen, folder, traces, token };
+        let options = ranpace_web::Options { listen, folder, traces, token, attach: self.attach.clone() };
         match Server::start(options.clone()) {
             Err(LabError::Listen { .. }) if self.listen.is_none() => {
                 let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

@@ -5,6 +5,7 @@ import "./style.css";
 import { ask } from "./api";
 import { h, replace } from "./dom";
 import { Gallery } from "./gallery";
+import { Live } from "./live";
 import { Play } from "./play";
 import { Results } from "./results";
 import { here, last, link, type Shown } from "./route";
@@ -28,6 +29,7 @@ class Tours implements Shown {
 
 const VIEWS: Record<string, { title: string; make: () => Shown }> = {
   play: { title: "Play", make: () => new Play() },
+  live: { title: "Live", make: () => new Live() },
   results: { title: "Results", make: () => new Results() },
   gallery: { title: "Reproductions", make: () => new Gallery() },
   tours: { title: "Tours", make: () => new Tours() },

@@ -2,7 +2,7 @@
 
 import { ask, decode, FrameKind, type Frame } from "./api";
 import { Column } from "./columns";
-import type { Action, ColumnAbout, Edit, Edited, Message, NewSession, PlayState, Session, Subject } from "./types";
+import type { Action, Attach, ColumnAbout, Edit, Edited, Message, NewSession, PlayState, Session, Subject } from "./types";
 
 const key = (of: Subject, name: string, column: string) => `${of}\n${name}\n${column}`;
 const EMPTY = new Float64Array(0);
@@ -31,6 +31,13 @@ export class Run {
 
   static async begin(request: NewSession, listener: (event: RunEvent) => void): Promise<Run> {
     const run = new Run(await ask<Session>("POST", "sessions", request), listener);
+    run.open();
+    return run;
+  }
+
+  /** Watches a command that runs. */
+  static async attach(address: string, listener: (event: RunEvent) => void): Promise<Run> {
+    const run = new Run(await ask<Session>("POST", "live", { address } satisfies Attach), listener);
     run.open();
     return run;
   }
@@ -70,6 +77,13 @@ export class Run {
     const answer = await fetch(`api/sessions/${this.session.id}/scenario`);
     if (!answer.ok) throw new Error("the run is gone; begin it again");
     return answer.text();
+  }
+
+  /** Watches no longer; others may. */
+  detach(): void {
+    const socket = this.socket;
+    this.socket = undefined;
+    socket?.close();
   }
 
   /** Ends the run at the server. */

@@ -606,6 +606,28 @@ speed?: Speed,
 paused?: boolean, };
 
 /**
+ * A running command that can be watched: an element of `GET /api/live`.
+ */
+export type LiveSource = {
+/**
+ * Its address, for [`Attach`].
+ */
+address: string,
+/**
+ * What usually answers there.
+ */
+what: string, };
+
+/**
+ * A running command to watch: the body of `POST /api/live`; the answer is a [`Session`] whose stream has its figures.
+ */
+export type Attach = {
+/**
+ * `127.0.0.1:8012` of an RNIS server, or `unix:/run/ranpace-proxy.sock` of a proxy.
+ */
+address: string, };
+
+/**
  * How fast virtual time goes.
  */
 export type Speed = number | Most;

@@ -48,7 +48,13 @@ impl Lab {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();
-        let options = Options { listen, folder: folder.path().to_owned(), traces: Vec::new(), token: None };
+        let options = Options {
+            listen,
+            folder: folder.path().to_owned(),
+            traces: Vec::new(),
+            token: None,
+            attach: Vec::new(),
+        };
         Self { server: Server::start(options).unwrap(), folder }
     }
 
