@@ -177,6 +177,7 @@ impl Lab {
             .route("/server", get(server))
             .route("/openapi.json", get(async || content(DESCRIPTION, "application/json")))
             .route("/controls", get(async || catalogue::controls().and_then(|list| json(&list))))
+            .route("/controls/check", get(check_control))
             .route("/sources", get(sources))
             .route("/recordings", post(upload))
             .route("/scenarios/build", post(build))
@@ -254,6 +255,10 @@ async fn server(State(lab): Shared) -> Answer {
         can_write,
         limits: limits::all(),
     })
+}
+
+async fn check_control(query: Query) -> Answer {
+    json(&catalogue::check_control(query.need("cc")?))
 }
 
 async fn sources(State(lab): Shared) -> Answer {

@@ -26,4 +26,6 @@ mod sessions;
 #[cfg(test)]
 mod generated;
 
+pub use compose::{Change, edit};
+pub use problem::Refusal;
 pub use server::{LabError, Options, Server};
