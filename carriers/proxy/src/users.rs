@@ -155,7 +155,10 @@ mod tests {
         let mut users = Users::default();
         let [first, second, third] = [v4, v6, other].map(|client| users.begin(client));
         assert!(users.on_addresses(HashMap::from([(v6, v4)])));
-        assert_eq!([v4, v6, other].map(|client| users.number(client)), [Some(first), Some(first), Some(third)]);
+        assert_eq!(
+            [v4, v6, other].map(|client| users.number(client)),
+            [Some(first), Some(first), Some(third)]
+        );
         assert_eq!((users.connections(v4), users.connections(v6)), (2, 2));
         let wanted = |users: &Users| users.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone();
         assert_eq!(wanted(&users), HashMap::from([(first, v4), (third, other)]));
