@@ -194,7 +194,8 @@ const tests = {
     const page = await open();
     await pauseAt(page, 2);
     const phone = page.locator('.live [data-user="phone"]');
-    await phone.scrollIntoViewIfNeeded();
+    // At once: a map that is drawn anew replaces the element that a wait for stability holds.
+    await phone.evaluate((element) => element.scrollIntoView({ block: "center" }));
     const box = await phone.locator("circle").last().boundingBox();
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
     await page.mouse.down();
