@@ -454,7 +454,6 @@ fn the_radio_is_shared_out_while_reports_come_and_all_is_passed_on_a_second_afte
     let hosts = Hosts::new();
     hosts.serve();
     let table = hosts.folder.path().join("table");
-    let mut cell = PlayedCell::start(&table, Radio::lte());
     let proxy = hosts.proxy(
         "",
         &format!(
@@ -462,9 +461,11 @@ fn the_radio_is_shared_out_while_reports_come_and_all_is_passed_on_a_second_afte
             table.display()
         ),
     );
-    // IPv4 and IPv6 are one user's. The table says so, which the proxy reads each second: as a rule after these were split.
+    // IPv4 and IPv6 are one user's, which the table says once it is there.
     let mut streams =
         [0, 1].map(|number| hosts.ask(Wish { v6: number == 1, ..Wish::download(40_000_000) }).unwrap());
+    assert_eq!(proxy.shown().users.len(), 2);
+    let mut cell = PlayedCell::start(&table, Radio::lte());
     until("both connections are one user's", || proxy.shown().users.len() == 1);
     until("the user's radio is known", || proxy.shown().users.iter().any(|user| user.radio == "current"));
     let shown = proxy.shown();

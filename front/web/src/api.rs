@@ -152,7 +152,7 @@ async fn parsed<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
 
 impl Lab {
     /// The library of a scenario that comes from a browser.
-    fn library(&self) -> TraceLibrary {
+    fn trace_library(&self) -> TraceLibrary {
         TraceLibrary::new(self.traces.iter().cloned()).confined()
     }
 
@@ -274,7 +274,7 @@ async fn upload(State(lab): Shared, query: Query, request: Request) -> Answer {
 /// Reads a scenario, and says what is in it.
 async fn checked(lab: &Arc<Lab>, text: String) -> Answer {
     let checked = lab.work(move |lab| {
-        let job = prepare(text, &mut lab.library())?;
+        let job = prepare(text, &mut lab.trace_library())?;
         Ok(Checked { about: about(&job.text, &job.scenario), text: job.text })
     });
     json(&checked.await?)
@@ -302,7 +302,7 @@ async fn sessions(State(lab): Shared) -> Answer {
 async fn begin(State(lab): Shared, request: Request) -> Answer {
     let NewSession { text, speed, paused } = parsed(request).await?;
     let begun = lab.work(move |lab| {
-        let mut library = lab.library();
+        let mut library = lab.trace_library();
         let job = prepare(text, &mut library)?;
         lab.sessions.begin(job, library, speed, paused)
     });
@@ -338,7 +338,7 @@ async fn save(State(lab): Shared, Id(id): Id, request: Request) -> Answer {
     let _: serde_json::Map<String, serde_json::Value> = parsed(request).await?;
     let text = lab.sessions.get(&id)?.text().await?;
     let saved = lab.work(move |lab| {
-        let job = prepare(text, &mut lab.library())?;
+        let job = prepare(text, &mut lab.trace_library())?;
         let begun = Instant::now();
         results::save(&lab.root, &job, &mut |_| begun.elapsed() < SAVING)
     });

@@ -161,7 +161,7 @@ pub struct ControlOption {
     pub about: String,
     /// What it takes.
     pub kind: OptionKind,
-    /// Its default as it is written; `None` if it has none, or if it depends on other options.
+    /// Its default as it is written; `None` if its words name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// The words of a choice.

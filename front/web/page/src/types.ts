@@ -222,7 +222,7 @@ about: string,
  */
 kind: OptionKind,
 /**
- * Its default as it is written; `None` if it has none, or if it depends on other options.
+ * Its default as it is written; `None` if its words name none.
  */
 default?: string | null,
 /**
