@@ -20,7 +20,7 @@ use ranpace_units::{Bytes, Rate, Span, Time};
 pub type Target = fn(&[u8]);
 
 /// All of them, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 27] = [
+pub const TARGETS: [(&str, Target); 28] = [
     ("trace", trace),
     ("light_trace", light_trace),
     ("log", log),
@@ -28,6 +28,7 @@ pub const TARGETS: [(&str, Target); 27] = [
     ("cell", cell),
     ("radio", radio),
     ("vary", vary),
+    ("lab_edit", lab_edit),
     ("algorithm", algorithm),
     ("report", report),
     ("pep", pep),
@@ -801,6 +802,25 @@ pub fn vary(data: &[u8]) {
     if let Ok(varied) = ranpace_scenario::vary(rest, key, value) {
         assert!(varied.parse::<toml_edit::DocumentMut>().is_ok(), "no TOML any more: {varied}");
         scenario(varied.as_bytes());
+    }
+}
+
+/// A change that `ranpace lab` makes in a scenario is refused, or what it writes is still TOML, and parsing it is survived.
+///
+/// A line with the edit as JSON, and then the scenario.
+pub fn lab_edit(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    let Some((edit, rest)) = text.split_once('\n') else { return };
+    let Ok(edit) = serde_json::from_str::<ranpace_web::protocol::Edit>(edit) else { return };
+    if let Ok(change) = ranpace_web::edit(rest, &edit, Time::from_millis(1_500)) {
+        // Another text is what was sent.
+        let is_sent = matches!(edit, ranpace_web::protocol::Edit::Replace { .. });
+        assert!(
+            is_sent || change.text.parse::<toml_edit::DocumentMut>().is_ok(),
+            "no TOML any more: {}",
+            change.text
+        );
+        scenario(change.text.as_bytes());
     }
 }
 

@@ -283,6 +283,11 @@ pub fn clean() -> Result<Vec<String>, NamespaceError> {
                     return Err(NamespaceError::of(format!("lock {}", path.display()), source));
                 }
             },
+            // Its process was killed between making the folder and the lock, or between removing them.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_running(process) => {
+                removed.extend(names_of(process).iter().filter(|name| remove_name(name)).cloned());
+                let _ = fs::remove_dir_all(entry.path());
+            }
             // It is just being created, or belongs to another user.
             Err(_) => alive.push(process),
         }
@@ -290,15 +295,18 @@ pub fn clean() -> Result<Vec<String>, NamespaceError> {
     // Names without a folder: the folder was emptied.
     for name in all_names() {
         let is_dead = process_of(&name).is_some_and(|process| {
-            !alive.contains(&process)
-                && !own.join(process.to_string()).exists()
-                && !Path::new("/proc").join(process.to_string()).exists()
+            !alive.contains(&process) && !own.join(process.to_string()).exists() && !is_running(process)
         });
         if is_dead && remove_name(&name) {
             removed.push(name);
         }
     }
     Ok(removed)
+}
+
+/// Whether there is a process of this id, ours or another.
+fn is_running(process: u32) -> bool {
+    Path::new("/proc").join(process.to_string()).exists()
 }
 
 /// Unmounts and removes a name; `false` if it is still there.

@@ -4,6 +4,9 @@
 //! the socket's window. It is set when it changes, or when the kernel has replaced it, as it does when the sizes of arriving segments
 //! change; for a connection at rest, when the next payload comes.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
+
 use ranpace_pep::rapid::FlowId;
 use ranpace_proxy_options::{TcpInfo, set_least_readable, set_window_clamp};
 use ranpace_units::{Bytes, Span, Time};
@@ -163,6 +166,29 @@ impl Proxy {
         let Some(relay) = self.relays.get_mut(place).filter(|relay| !relay.moved) else { return };
         relay.moved = true;
         self.moved.push(place);
+    }
+
+    /// The feed says which addresses are one user's: connections become those of the users that they turn out to be of, and so does
+    /// what waits of them.
+    pub(crate) fn regroup(&mut self, now: Time, told: HashMap<IpAddr, IpAddr>) {
+        if !self.users.on_addresses(told) {
+            return;
+        }
+        let (mut flows, mut places) = (Vec::new(), Vec::new());
+        for (place, relay) in &mut self.relays {
+            let number = self.users.number(relay.ends.client.ip());
+            let Some(number) = number.filter(|number| *number != relay.user_number) else { continue };
+            let before = std::mem::replace(&mut relay.user_number, number);
+            let uploaded = Bytes::new(relay.counted.uploaded);
+            self.uploads.on_waiting(before, uploaded, Bytes::ZERO);
+            self.uploads.on_waiting(number, Bytes::ZERO, uploaded);
+            flows.push((relay.counted.flow, number));
+            places.push(place);
+        }
+        self.rapid.assign(now, flows);
+        self.apply_changes();
+        // The next tick sets their windows towards users.
+        places.into_iter().for_each(|place| self.mark_moved(place));
     }
 
     /// Applies all decisions that have changed.

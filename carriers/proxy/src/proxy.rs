@@ -543,7 +543,7 @@ impl Proxy {
         self.by_ends.remove(&relay.ends);
         self.rapid.close(now, relay.counted.flow);
         self.uploads.on_waiting(relay.user_number, Bytes::new(relay.counted.uploaded), Bytes::ZERO);
-        self.users.end(relay.user_number);
+        self.users.end(relay.ends.client.ip());
         self.metrics.connections.dec();
         Some(relay)
     }
@@ -635,7 +635,7 @@ impl Proxy {
                     }
                     self.apply_changes();
                 }
-                News::Addresses(addresses) => self.users.on_addresses(addresses),
+                News::Addresses(addresses) => self.regroup(now, addresses),
                 News::Trouble(why) => {
                     tracing::warn!(%why, "no radio information: connections are split without an allocation");
                     self.feed_trouble = Some(why);

@@ -16,14 +16,16 @@ struct User {
 /// The users whose hints are wanted: numbers, with addresses in the feed. Shared with the thread that reads the feed.
 pub type Wanted = Arc<Mutex<HashMap<u32, IpAddr>>>;
 
-/// All users that have connections.
+/// All users that have connections. A user is known by one of its addresses, and has a number for as long as it has connections; a
+/// number never becomes another address's, so that a hint that is on its way cannot be taken for another user's.
 #[derive(Debug, Default)]
 pub struct Users {
     /// The address in the feed of other addresses, from the configuration, and from the feed.
     configured: HashMap<IpAddr, IpAddr>,
     told: HashMap<IpAddr, IpAddr>,
+    /// Connections of each client's address.
+    clients: HashMap<IpAddr, usize>,
     by_address: HashMap<IpAddr, User>,
-    addresses: HashMap<u32, IpAddr>,
     wanted: Wanted,
     last: u32,
 }
@@ -44,9 +46,23 @@ impl Users {
         Arc::clone(&self.wanted)
     }
 
-    /// The feed's users with several addresses have changed: the first address of each other one.
-    pub fn on_addresses(&mut self, told: HashMap<IpAddr, IpAddr>) {
+    /// The feed's users with several addresses have changed: the first address of each other one. Returns whether connections are
+    /// another user's now ([`Self::number`]).
+    pub fn on_addresses(&mut self, told: HashMap<IpAddr, IpAddr>) -> bool {
+        let known_as = |users: &Self| -> Vec<IpAddr> {
+            users.clients.keys().map(|client| users.address(*client)).collect()
+        };
+        let before = known_as(self);
         self.told = told;
+        let after = known_as(self);
+        let counts: Vec<usize> = self.clients.values().copied().collect();
+        let moved = || before.iter().zip(&after).zip(&counts).filter(|((before, after), _)| before != after);
+        // In this order, who stays keeps its number.
+        moved().for_each(|((_, after), count)| {
+            self.add(*after, *count);
+        });
+        moved().for_each(|((before, _), count)| self.take(*before, *count));
+        moved().next().is_some()
     }
 
     /// The address under which the user of this address is known.
@@ -66,26 +82,38 @@ impl Users {
 
     /// A connection of this address begins; returns the number of its user.
     pub fn begin(&mut self, client: IpAddr) -> u32 {
-        let address = self.address(client);
+        *self.clients.entry(client).or_default() += 1;
+        self.add(self.address(client), 1)
+    }
+
+    /// A connection of this address is over.
+    pub fn end(&mut self, client: IpAddr) {
+        let Some(connections) = self.clients.get_mut(&client) else { return };
+        *connections -= 1;
+        if *connections == 0 {
+            self.clients.remove(&client);
+        }
+        self.take(self.address(client), 1);
+    }
+
+    /// The user that is known by this address has more connections; returns its number.
+    fn add(&mut self, address: IpAddr, connections: usize) -> u32 {
         let user = self.by_address.entry(address).or_insert_with(|| {
             self.last = self.last.wrapping_add(1);
-            self.addresses.insert(self.last, address);
             self.wanted.lock().unwrap_or_else(PoisonError::into_inner).insert(self.last, address);
             User { number: self.last, connections: 0 }
         });
-        user.connections += 1;
+        user.connections += connections;
         user.number
     }
 
-    /// A connection of the user with this number is over.
-    pub fn end(&mut self, number: u32) {
-        let Some(address) = self.addresses.get(&number).copied() else { return };
+    /// It has fewer, perhaps none.
+    fn take(&mut self, address: IpAddr, connections: usize) {
         let Some(user) = self.by_address.get_mut(&address) else { return };
-        user.connections -= 1;
+        user.connections -= connections;
         if user.connections == 0 {
+            self.wanted.lock().unwrap_or_else(PoisonError::into_inner).remove(&user.number);
             self.by_address.remove(&address);
-            self.addresses.remove(&number);
-            self.wanted.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
         }
     }
 
@@ -97,6 +125,10 @@ impl Users {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -110,9 +142,93 @@ mod tests {
         assert_ne!(users.begin(other), first);
         assert_eq!((users.connections(v4), users.connections(other)), (2, 1));
         assert_eq!(users.wanted().lock().unwrap_or_else(PoisonError::into_inner).get(&first), Some(&nat));
-        users.end(first);
-        users.end(first);
+        users.end(v4);
+        users.end(v6);
         assert_eq!(users.connections(v6), 0);
         assert_ne!(users.begin(v4), first, "numbers are not used again");
+    }
+
+    #[test]
+    fn connections_follow_their_addresses_and_who_stays_keeps_its_number() {
+        let [v4, v6, other]: [IpAddr; 3] =
+            ["10.0.0.2", "fd00::2", "10.0.0.3"].map(|text| text.parse().expect("an address"));
+        let mut users = Users::default();
+        let [first, second, third] = [v4, v6, other].map(|client| users.begin(client));
+        assert!(users.on_addresses(HashMap::from([(v6, v4)])));
+        assert_eq!(
+            [v4, v6, other].map(|client| users.number(client)),
+            [Some(first), Some(first), Some(third)]
+        );
+        assert_eq!((users.connections(v4), users.connections(v6)), (2, 2));
+        let wanted = |users: &Users| users.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        assert_eq!(wanted(&users), HashMap::from([(first, v4), (third, other)]));
+        assert!(!users.on_addresses(HashMap::from([(v6, v4)])), "nobody moves");
+        assert!(users.on_addresses(HashMap::new()));
+        assert_eq!(users.number(v4), Some(first));
+        assert!(users.number(v6).is_some_and(|number| ![first, second, third].contains(&number)));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Event {
+        Begin(u8),
+        End(u8),
+        Addresses(Vec<(u8, u8)>),
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        let pairs = prop::collection::vec((0..6_u8, 0..6_u8), 0..5);
+        prop_oneof![
+            3 => (0..6_u8).prop_map(Event::Begin),
+            2 => (0..6_u8).prop_map(Event::End),
+            1 => pairs.prop_map(Event::Addresses),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        /// After any events the users are those of a fresh start with the same table and connections, and the hints of exactly these
+        /// are wanted.
+        #[test]
+        fn groups_are_those_of_a_fresh_start(events in prop::collection::vec(event(), 0..60)) {
+            let client = |last: u8| IpAddr::from([10, 0, 0, last]);
+            let configured = config::User { addresses: vec![client(0), client(5)], feed_address: None };
+            let configured = [configured];
+            let mut users = Users::new(&configured);
+            let (mut open, mut told) = (BTreeMap::<u8, usize>::new(), HashMap::new());
+            for event in events {
+                match event {
+                    Event::Begin(last) => {
+                        users.begin(client(last));
+                        *open.entry(last).or_default() += 1;
+                    }
+                    Event::End(last) => {
+                        if let Some(count) = open.get_mut(&last).filter(|count| **count > 0) {
+                            users.end(client(last));
+                            *count -= 1;
+                        }
+                    }
+                    Event::Addresses(pairs) => {
+                        told = pairs.iter().map(|(other, first)| (client(*other), client(*first))).collect();
+                        let numbers = |users: &Users| [0, 1, 2, 3, 4, 5].map(|last| {
+                            users.number(client(last)).filter(|_| open.get(&last).is_some_and(|count| *count > 0))
+                        });
+                        let before = numbers(&users);
+                        let moved = users.on_addresses(told.clone());
+                        prop_assert_eq!(moved, numbers(&users) != before);
+                    }
+                }
+                let mut fresh = Users::new(&configured);
+                fresh.on_addresses(told.clone());
+                for (last, count) in &open {
+                    (0..*count).for_each(|_| { fresh.begin(client(*last)); });
+                }
+                let groups = |users: &Users| -> BTreeMap<IpAddr, usize> {
+                    users.all().map(|(_, address, connections)| (address, connections)).collect()
+                };
+                prop_assert_eq!(groups(&users), groups(&fresh));
+                let numbers: HashMap<u32, IpAddr> = users.all().map(|(number, address, _)| (number, address)).collect();
+                prop_assert_eq!(&*users.wanted.lock().unwrap_or_else(PoisonError::into_inner), &numbers);
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -34,8 +35,8 @@ fn terminate(mut child: Child) {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// The head and the body of an answer.
-fn request(url: &str, method: &str, path: &str, body: &str) -> (String, String) {
+/// Sends a request, and does not wait for its answer.
+fn send(url: &str, method: &str, path: &str, body: &str) -> TcpStream {
     let address = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     write!(
@@ -44,6 +45,12 @@ fn request(url: &str, method: &str, path: &str, body: &str) -> (String, String) 
         body.len()
     )
     .unwrap();
+    stream
+}
+
+/// The head and the body of an answer.
+fn request(url: &str, method: &str, path: &str, body: &str) -> (String, String) {
+    let mut stream = send(url, method, path, body);
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -98,6 +105,90 @@ fn what_was_changed_in_the_browser_gives_the_same_bytes_by_ranpace_run() {
             .map(|folder| fs::read(folder.join(&file)).unwrap());
         assert!(lab == run, "{}", file.display());
     }
+}
+
+/// The files below a folder, temporary ones included.
+fn files_below(folder: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    entries.flatten().map(|entry| if entry.path().is_dir() { files_below(&entry.path()) } else { 1 }).sum()
+}
+
+/// The runs below a folder as the page lists them. Each can be read whole: its description, and all its tables.
+fn runs_below(url: &str, path: &str) -> Vec<String> {
+    let get = |path: &str| {
+        let address = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200 "), "{path}: {}", String::from_utf8_lossy(&answer));
+        answer.split_off(end + 4)
+    };
+    let json = |path: &str| -> Value { serde_json::from_slice(&get(path)).unwrap() };
+    let mut found = Vec::new();
+    for entry in json(&format!("/api/results?path={path}"))["entries"].as_array().unwrap() {
+        let path = entry["path"].as_str().unwrap();
+        match entry["kind"].as_str().unwrap() {
+            "folder" => found.extend(runs_below(url, path)),
+            "run" => {
+                for table in json(&format!("/api/results/run?path={path}"))["tables"].as_array().unwrap() {
+                    let name = table["name"].as_str().unwrap();
+                    let columns = get(&format!("/api/results/series?path={path}&table={name}"));
+                    assert!(columns.starts_with(b"RPL1"), "{path}: {name}");
+                }
+                found.push(path.to_owned());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn a_killed_server_leaves_the_results_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    // Many flows are many files: the server is killed between the first and the last of them.
+    let scenario = |name: &str, flows: u32| {
+        format!(
+            "name = \"{name}\"\nduration = \"2s\"\n[[link]]\nfrom = \"server\"\nto = \"phone\"\nrate = \"8Mbit/s\"\n\
+             delay = \"10ms\"\nduplex = true\n[[flow]]\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic\"\ncount = {flows}\n"
+        )
+    };
+    let begin = |url: &str, text: &str| {
+        let session = post(url, "/api/sessions", &json!({ "text": text, "paused": true }));
+        format!("/api/sessions/{}/save", session["id"].as_str().unwrap())
+    };
+    let (child, url) = lab(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let saved = post(&url, &begin(&url, &scenario("first", 1)), &json!({}));
+    let first = saved["path"].as_str().unwrap().to_owned();
+    terminate(child);
+    for files in [1, 10, 30] {
+        let (mut child, url) = lab(folder.path(), &["--listen", "127.0.0.1:0"]);
+        let stream = send(&url, "POST", &begin(&url, &scenario("second", 40)), "{}");
+        let begun = Instant::now();
+        while files_below(&results.join("second")) < files {
+            assert!(begun.elapsed() < Duration::from_secs(120), "the run is not written");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(stream);
+        let (child, url) = lab(folder.path(), &["--listen", "127.0.0.1:0"]);
+        let found = runs_below(&url, "");
+        assert!(found.contains(&first), "{found:?}");
+        // What was written until then is a whole run, or none.
+        assert!(found.len() <= 2, "{found:?}");
+        terminate(child);
+    }
+    let (child, url) = lab(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let saved = post(&url, &begin(&url, &scenario("second", 40)), &json!({}));
+    let mut both = [first, saved["path"].as_str().unwrap().to_owned()];
+    both.sort();
+    let mut found = runs_below(&url, "");
+    found.sort();
+    assert_eq!(found, both);
+    terminate(child);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ranpace_cc::{ALIASES, ALL, DECORATORS, Entry, OptionInfo, Transport};
+use ranpace_cc::{ALIASES, ALL, DECORATORS, Entry, OptionForm, OptionInfo, OptionKind, Transport};
 use serde::Serialize;
 
 /// Algorithms, decorators and short names.
@@ -44,18 +44,47 @@ pub struct ListedOption {
     pub values: &'static str,
     /// Its effect.
     pub about: &'static str,
+    /// The kind of its values: "switch", "choice", "number", "time", "size" or "text".
+    pub kind: &'static str,
+    /// Its default as it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<&'static str>,
+    /// The words of a choice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<&'static str>,
+    /// The least value: a number, seconds or bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The largest value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+impl ListedOption {
+    fn new(option: &OptionInfo) -> Self {
+        let OptionForm { kind, default } = option.form();
+        let (kind, words, bounds) = match kind {
+            OptionKind::Switch => ("switch", Vec::new(), (None, None)),
+            OptionKind::Choice(words) => ("choice", words, (None, None)),
+            OptionKind::Number { low, high } => ("number", Vec::new(), (Some(low), high)),
+            OptionKind::Time(bounds) => {
+                let seconds = bounds.map(|(low, high)| (low.as_secs_f64(), high.as_secs_f64()));
+                ("time", Vec::new(), seconds.unzip())
+            }
+            OptionKind::Size(bounds) => {
+                let bytes = bounds.map(|(low, high)| (low.get() as f64, high.get() as f64));
+                ("size", Vec::new(), bytes.unzip())
+            }
+            OptionKind::Text => ("text", Vec::new(), (None, None)),
+        };
+        let OptionInfo { key, values, about } = *option;
+        Self { key, values, about, kind, default, words, low: bounds.0, high: bounds.1 }
+    }
 }
 
 /// The listed controls, then those of the caller's `own`.
 pub fn controls(own: &[&'static Entry]) -> ControlList {
-    let options = |options: &[OptionInfo]| {
-        let listed = |option: &OptionInfo| ListedOption {
-            key: option.key,
-            values: option.values,
-            about: option.about,
-        };
-        options.iter().map(listed).collect()
-    };
+    let options = |options: &[OptionInfo]| options.iter().map(ListedOption::new).collect();
     let algorithms = ALL.iter().chain(own).map(|entry| ListedControl {
         name: entry.name,
         about: entry.about,

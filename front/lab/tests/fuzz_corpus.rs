@@ -341,6 +341,11 @@ fn vary() {
 }
 
 #[test]
+fn lab_edit() {
+    fuzz("lab_edit", 1);
+}
+
+#[test]
 fn algorithm() {
     fuzz("algorithm", 1);
 }

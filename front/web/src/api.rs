@@ -155,7 +155,7 @@ async fn parsed<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
 
 impl Lab {
     /// The library of a scenario that comes from a browser.
-    fn library(&self) -> TraceLibrary {
+    fn trace_library(&self) -> TraceLibrary {
         TraceLibrary::new(self.traces.iter().cloned()).confined()
     }
 
@@ -180,6 +180,7 @@ impl Lab {
             .route("/server", get(server))
             .route("/openapi.json", get(async || content(DESCRIPTION, "application/json")))
             .route("/controls", get(async || catalogue::controls().and_then(|list| json(&list))))
+            .route("/controls/check", get(check_control))
             .route("/sources", get(sources))
             .route("/recordings", post(upload))
             .route("/scenarios/build", post(build))
@@ -260,6 +261,10 @@ async fn server(State(lab): Shared) -> Answer {
     })
 }
 
+async fn check_control(query: Query) -> Answer {
+    json(&catalogue::check_control(query.need("cc")?))
+}
+
 async fn sources(State(lab): Shared) -> Answer {
     json(&lab.work(|lab| Ok(catalogue::sources(&lab.traces))).await?)
 }
@@ -273,7 +278,7 @@ async fn upload(State(lab): Shared, query: Query, request: Request) -> Answer {
 /// Reads a scenario, and says what is in it.
 async fn checked(lab: &Arc<Lab>, text: String) -> Answer {
     let checked = lab.work(move |lab| {
-        let job = prepare(text, &mut lab.library())?;
+        let job = prepare(text, &mut lab.trace_library())?;
         Ok(Checked { about: about(&job.text, &job.scenario), text: job.text })
     });
     json(&checked.await?)
@@ -301,7 +306,7 @@ async fn sessions(State(lab): Shared) -> Answer {
 async fn begin(State(lab): Shared, request: Request) -> Answer {
     let NewSession { text, speed, paused } = parsed(request).await?;
     let begun = lab.work(move |lab| {
-        let mut library = lab.library();
+        let mut library = lab.trace_library();
         let job = prepare(text, &mut library)?;
         lab.sessions.begin(job, library, speed, paused)
     });
@@ -337,7 +342,7 @@ async fn save(State(lab): Shared, Id(id): Id, request: Request) -> Answer {
     let _: serde_json::Map<String, serde_json::Value> = parsed(request).await?;
     let text = lab.sessions.get(&id)?.text().await?;
     let saved = lab.work(move |lab| {
-        let job = prepare(text, &mut lab.library())?;
+        let job = prepare(text, &mut lab.trace_library())?;
         let begun = Instant::now();
         results::save(&lab.root, &job, &mut |_| begun.elapsed() < SAVING)
     });

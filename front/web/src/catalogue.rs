@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ranpace_cc::{Algorithm, AlgorithmError};
 use ranpace_lab::{BUILTIN, Builtin};
 use ranpace_link::TraceParser;
 use ranpace_scenario::cells::PRESETS;
@@ -10,7 +11,7 @@ use ranpace_scenario::{Kind, QUEUES, WORKLOADS};
 use crate::limits;
 use crate::paths::Root;
 use crate::problem::Refusal;
-use crate::protocol::{Controls, Example, Named, Sources};
+use crate::protocol::{CheckedControl, Controls, Example, Named, Sources};
 
 /// The folder of uploaded recordings, below the server's.
 pub const UPLOADED: &str = "recordings";
@@ -162,6 +163,19 @@ pub fn controls() -> Result<Controls, Refusal> {
     list.and_then(serde_json::from_value).map_err(Refusal::ours)
 }
 
+/// Whether a control can be used as it is written.
+pub fn check_control(cc: &str) -> CheckedControl {
+    match cc.parse::<Algorithm>() {
+        Ok(_) => CheckedControl { problem: String::new(), option: None },
+        // The page shows it at the option's field.
+        Err(AlgorithmError::BadOption { error, .. }) => CheckedControl {
+            problem: format!("expected {}, found {:?}", error.expected, error.found),
+            option: Some(error.key.to_owned()),
+        },
+        Err(error) => CheckedControl { problem: error.to_string(), option: None },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +185,19 @@ mod tests {
         let (found, listed) = (controls().unwrap(), ranpace_lab::controls(&[]));
         assert_eq!(serde_json::to_value(&found).unwrap(), serde_json::to_value(&listed).unwrap());
         assert!(found.algorithms.len() > 20 && !found.decorators.is_empty());
+    }
+
+    #[test]
+    fn a_control_that_cannot_be_used_names_the_option_at_fault() {
+        for (cc, option, problem) in [
+            ("cubic+c2tcp:target=50ms", None, ""),
+            ("vegas:alpha=2000", Some("alpha"), "expected a number from 0 to 1000, found \"2000\""),
+            ("c2tcp:target=soon", Some("target"), "expected a time such as 50ms, found \"soon\""),
+        ] {
+            let checked = check_control(cc);
+            assert_eq!((checked.option.as_deref(), checked.problem.as_str()), (option, problem), "{cc}");
+        }
+        assert!(check_control("cubik").problem.contains("nearest: cubic"));
     }
 
     #[test]

@@ -68,6 +68,10 @@ const OPERATIONS: &[Operation] = &[
     get("/server", "The server and its limits", "ServerInfo"),
     get("/openapi.json", "This description", "application/json"),
     get("/controls", "Congestion controls and their options", "Controls"),
+    Operation {
+        query: &[("cc", true, "the control with its options: cubic+c2tcp:target=50ms")],
+        ..get("/controls/check", "Whether a control can be used as it is written", "CheckedControl")
+    },
     get("/sources", "What a scenario can be made of", "Sources"),
     Operation {
         method: "post",

@@ -28,5 +28,7 @@ mod sessions;
 #[cfg(test)]
 mod generated;
 
+pub use compose::{Change, edit};
 pub use live_source::Address;
+pub use problem::Refusal;
 pub use server::{LabError, Options, Server};

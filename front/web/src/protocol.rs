@@ -159,6 +159,46 @@ pub struct ControlOption {
     pub values: String,
     /// Its effect.
     pub about: String,
+    /// What it takes.
+    pub kind: OptionKind,
+    /// Its default as it is written; `None` if its words name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// The words of a choice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+    /// The least value: a number, seconds of a time, bytes of a size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The largest value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+/// What an option takes.
+#[derive(Copy, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionKind {
+    /// `on` or `off`.
+    Switch,
+    /// One of its words.
+    Choice,
+    /// A number.
+    Number,
+    /// A time with its unit, such as `50ms`.
+    Time,
+    /// A size with its unit, such as `15KB`.
+    Size,
+    /// Text of a form of its own.
+    Text,
+}
+
+/// Whether a control can be used as it is written: `GET /api/controls/check?cc=`.
+pub struct CheckedControl {
+    /// Why not; empty if it can be used.
+    pub problem: String,
+    /// The key of the option at fault, if it is one.
+    pub option: Option<String>,
 }
 
 /// A scenario described by its parts: `POST /api/scenarios/build` returns its text as [`Checked`].

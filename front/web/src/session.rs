@@ -186,7 +186,7 @@ pub fn prepare(text: String, library: &mut TraceLibrary) -> Result<Job, Refusal>
 /// A session that has not begun.
 pub struct Engine {
     id: String,
-    library: TraceLibrary,
+    trace_library: TraceLibrary,
     job: Arc<Job>,
     commands: Receiver<Command>,
     events: broadcast::Sender<Event>,
@@ -238,7 +238,7 @@ impl Engine {
     pub fn new(
         id: String,
         job: Job,
-        library: TraceLibrary,
+        trace_library: TraceLibrary,
         speed: Speed,
         paused: bool,
     ) -> Result<(Self, Handle), Refusal> {
@@ -249,7 +249,7 @@ impl Engine {
         let now = Instant::now();
         let engine = Self {
             id,
-            library,
+            trace_library,
             job: Arc::new(job),
             commands,
             events,
@@ -425,7 +425,7 @@ impl Engine {
             )));
         }
         let change = compose::edit(&job.text, edit, at)?;
-        let job = prepare(change.text, &mut self.library)?;
+        let job = prepare(change.text, &mut self.trace_library)?;
         let about = about(&job.text, &job.scenario);
         self.goal = Some(now.min(Time::ZERO + job.scenario.duration));
         self.job = Arc::new(job);

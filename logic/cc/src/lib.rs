@@ -22,6 +22,7 @@ mod entry;
 mod filter;
 pub mod interface;
 mod marks;
+mod option_form;
 mod options;
 mod radio;
 mod rate_based;
@@ -37,6 +38,7 @@ pub use entry::{
     Build, BuildReceiver, Control, ControlWrapper, Decorator, Entry, ReceiverWrapper, Transport, Wrap,
 };
 pub use interface::*;
+pub use option_form::{OptionForm, OptionKind};
 pub use options::{OptionError, OptionInfo, Options};
 pub use radio::{mdcc, sigma};
 pub use registry::{ALIASES, ALL, DECORATORS};

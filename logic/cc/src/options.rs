@@ -9,7 +9,7 @@ use ranpace_units::{Bytes, Rate, Span};
 pub struct OptionInfo {
     /// Its key.
     pub key: &'static str,
-    /// Its values and default, in words.
+    /// Its values and default, in words; [`Self::form`] reads them.
     pub values: &'static str,
     /// Its effect.
     pub about: &'static str,

@@ -44,7 +44,8 @@
 //! answered (and [`Rapid::admits`] before that); [`Rapid::on_wan_data`] for payload from the server (without duplicates),
 //! [`Rapid::on_passing`] for each packet to a user that is not TCP, [`Rapid::on_wan_rtt`] and [`Rapid::on_ran_rtt`] for raw RTT
 //! samples of either side, [`Rapid::on_ran_acked`] for payload that the user has acknowledged, [`Rapid::on_backlog`] when the
-//! backlog changes; [`Rapid::on_deadline`] when [`Rapid::next_deadline`] has come; [`Rapid::close`]. After any of these it calls
+//! backlog changes; [`Rapid::on_deadline`] when [`Rapid::next_deadline`] has come; [`Rapid::assign`] when a flow turns out to be of
+//! another user; [`Rapid::close`]. After any of these it calls
 //! [`Rapid::next_change`] until that returns `None`. For each flow returned, these may have changed: [`Rapid::window`] (to be
 //! advertised to the server; `None`: the platform's own window, but at most [`Rapid::room`], to be queried whenever the backlog
 //! changes), [`Rapid::allocation`] and [`Rapid::ran_window`] (for the control `rapid` on the user's side; `None`: an ordinary
@@ -270,6 +271,49 @@ impl<O: Observer> Rapid<O> {
         self.flows[flow.index()] = None;
         self.generations[flow.index()] = flow.generation.wrapping_add(1);
         self.free.push(flow.slot);
+        self.leave(number, place);
+        self.share_out(now);
+        self.forget(now, number);
+        self.clean_up();
+    }
+
+    /// These flows turn out to be of other users than was known, such as of one who has a second address. What waits goes with them;
+    /// active ones start afresh, because what they were judged by was the share of another user.
+    pub fn assign(&mut self, now: Time, flows: impl IntoIterator<Item = (FlowId, u32)>) {
+        let settings = self.settings;
+        for (id, number) in flows {
+            let Some((before, place, backlog)) =
+                self.flow(id).map(|flow| (flow.user, flow.place, flow.backlog))
+            else {
+                continue;
+            };
+            if before == number {
+                continue;
+            }
+            self.on_backlog(now, id, Bytes::ZERO);
+            self.leave(before, place);
+            self.forget(now, before);
+            let of = self.users.entry(number).or_insert_with(User::new);
+            if let Some(flow) = self.flows[id.index()].as_mut() {
+                (flow.user, flow.place) = (number, of.flows.len() as u32); // the caps count flows in 32 bits
+                flow.set_allowance(of.radio.allowance(&settings));
+                flow.close(now, of.full, &settings);
+                flow.disturbed = of.guard.trust() == ReportTrust::Probing;
+                if flow.active {
+                    flow.begin_anew(now, &settings);
+                }
+            }
+            of.flows.push(id.slot);
+            self.on_backlog(now, id, backlog);
+            self.mark(id.slot);
+            self.watch(now, number);
+            self.stale(number);
+        }
+        self.share_out(now);
+    }
+
+    /// The flow at this place among a user's flows is no longer that user's.
+    fn leave(&mut self, number: u32, place: u32) {
         if let Some(user) = self.users.get_mut(&number) {
             user.flows.swap_remove(place as usize);
             if let Some(&moved) = user.flows.get(place as usize)
@@ -279,9 +323,6 @@ impl<O: Observer> Rapid<O> {
             }
         }
         self.stale(number);
-        self.share_out(now);
-        self.forget(now, number);
-        self.clean_up();
     }
 
     /// Payload has come from the server; bytes received before are not counted again.

@@ -74,18 +74,28 @@ use crate::plot::PlotError;
 use crate::validate::tcp::Kernel;
 use crate::{Job, Runner, Store, StoreError};
 
-/// Files and texts of experiments, by their folders.
+/// The files of an experiment.
+struct Embedded {
+    /// Name of the file that describes it, and its text.
+    file: &'static str,
+    text: &'static str,
+    /// What was measured when it was last recorded: `verdicts.json`.
+    record: &'static str,
+}
+
+/// The files of experiments, by their folders.
 macro_rules! embedded {
     ($($folder:literal),* $(,)?) => {
-        &[$((
-            concat!("reproductions/", $folder, "/experiment.toml"),
-            include_str!(concat!("../../../../reproductions/", $folder, "/experiment.toml")),
-        )),*]
+        &[$(Embedded {
+            file: concat!("reproductions/", $folder, "/experiment.toml"),
+            text: include_str!(concat!("../../../../reproductions/", $folder, "/experiment.toml")),
+            record: include_str!(concat!("../../../../reproductions/", $folder, "/verdicts.json")),
+        }),*]
     };
 }
-/// Every experiment known to Ranpace, as its file and its text.
+/// Every experiment known to Ranpace.
 #[rustfmt::skip] // a line for each family
-const EXPERIMENTS: &[(&str, &str)] = embedded![
+const EXPERIMENTS: &[Embedded] = embedded![
     "000-s1", "000-s2", "000-s3", "000-s4",
     "000-r1", "000-r2", "000-r3", "000-r4", "000-r5", "000-r6", "000-r7",
     "000-o1", "000-o2", "000-o3", "000-o4", "000-o5", "000-o6",
@@ -116,6 +126,15 @@ pub enum ReproduceError {
     /// The list of recordings is invalid.
     #[error("reproductions/traces.toml: {0}; this is a bug, please report it")]
     Recordings(#[from] toml_edit::de::Error),
+    /// Its record is invalid.
+    #[error("verdicts.json beside {file}: {error}; this is a bug, please report it")]
+    Record {
+        /// The file that describes the experiment.
+        file: &'static str,
+        /// Why.
+        #[source]
+        error: serde_json::Error,
+    },
     /// One of its scenarios is invalid.
     #[error("{0}; this is a bug, please report it")]
     Scenario(#[from] ScenarioError),
@@ -140,7 +159,16 @@ pub enum ReproduceError {
 
 /// All experiments.
 pub fn experiments() -> Result<Vec<Experiment>, ExperimentError> {
-    EXPERIMENTS.iter().map(|(file, text)| Experiment::parse(text, file)).collect()
+    EXPERIMENTS.iter().map(|embedded| Experiment::parse(embedded.text, embedded.file)).collect()
+}
+
+/// All experiments, each with what was measured when it was last recorded in the sources of this build.
+pub fn recorded() -> Result<Vec<(Experiment, Record)>, ReproduceError> {
+    let read = |(experiment, embedded): (Experiment, &Embedded)| match serde_json::from_str(embedded.record) {
+        Ok(record) => Ok((experiment, record)),
+        Err(error) => Err(ReproduceError::Record { file: embedded.file, error }),
+    };
+    experiments()?.into_iter().zip(EXPERIMENTS).map(read).collect()
 }
 
 /// The recordings that experiments use, searched for in these folders and their direct subfolders.
@@ -449,7 +477,7 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), count, "a name is used twice");
-        for (experiment, &(file, _)) in experiments.iter().zip(EXPERIMENTS) {
+        for (experiment, &Embedded { file, .. }) in experiments.iter().zip(EXPERIMENTS) {
             assert_eq!(file, format!("reproductions/{}/experiment.toml", experiment.id));
             let judged = experiment.schemes.iter().filter(|scheme| scheme.role == Role::Judged).count();
             let judges = experiment.criteria.iter().any(|criterion| criterion.robust);

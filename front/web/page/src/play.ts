@@ -5,6 +5,7 @@ import { ask, expand, squeeze } from "./api";
 import { Pairs } from "./chart";
 import { number } from "./columns";
 import { ControlEditor } from "./control";
+import { Differences } from "./differences";
 import { Panel, type PanelHost } from "./panel";
 import { address, note, type Shown } from "./route";
 import type { RunEvent } from "./run";
@@ -46,6 +47,7 @@ export class Play implements Shown {
   private controls!: Controls;
   private setup!: Setup;
   private panels: Panel[] = [];
+  private differences: Differences | undefined;
   private plan: Plan = { build: FIRST_BUILD };
   private speed: Speed = 1;
   private changed = false;
@@ -67,6 +69,10 @@ export class Play implements Shown {
   }
 
   async open(params: URLSearchParams): Promise<void> {
+    const squeezed = params.get("s");
+    // The first run's text is asked for beside the lists, so that its picture comes earlier; what fails is told where it is awaited.
+    const first = squeezed || params.get("tour") ? undefined : check({ build: FIRST_BUILD });
+    first?.catch(() => undefined);
     if (!this.controls) {
       const [controls, sources] = await Promise.all([ask<Controls>("GET", "controls"), ask<Sources>("GET", "sources")]);
       this.controls = controls;
@@ -91,7 +97,6 @@ export class Play implements Shown {
       return;
     }
     this.leaveTour();
-    const squeezed = params.get("s");
     let shared: Shared = { plan: { build: FIRST_BUILD } };
     if (squeezed) {
       try {
@@ -103,7 +108,7 @@ export class Play implements Shown {
     this.speed = shared.speed ?? 1;
     this.setup.adopt(shared.plan);
     try {
-      const text = shared.text ?? (await check(shared.plan)).text;
+      const text = shared.text ?? (await (first ?? check(shared.plan))).text;
       await this.begin(shared.plan, [text, ...(shared.beside ? [shared.beside] : [])], shared.at_s);
       this.changed = shared.text !== undefined;
     } catch (fault) {
@@ -113,6 +118,7 @@ export class Play implements Shown {
 
   destroy(): void {
     this.turn += 1;
+    this.differences?.destroy();
     document.removeEventListener("keydown", this.keys);
     for (const panel of this.panels) panel.destroy();
     this.panels = [];
@@ -151,7 +157,9 @@ export class Play implements Shown {
     this.panels = panels;
     this.parts.mirror.hidden = texts.length < 2;
     this.panelsPlace.classList.toggle("two", texts.length > 1);
-    replace(this.panelsPlace, panels.map(({ element }) => element));
+    this.differences?.destroy();
+    this.differences = panels.length === 2 ? new Differences(() => this.panels.map(({ run }) => run), panels.map(({ title }) => title), this.view) : undefined;
+    replace(this.panelsPlace, this.differences?.element, panels.map(({ element }) => element));
     replace(this.livePlace, panels.map(({ live }) => live));
     try {
       // All wait until all are there.
@@ -236,10 +244,25 @@ export class Play implements Shown {
 
   private async act(action: Action): Promise<void> {
     try {
-      await Promise.all(this.panels.map(({ run }) => run.act(action)));
+      const isBeside = this.panels.length > 1;
+      if (isBeside && action.action === "step") await this.together(action.by_s);
+      else await Promise.all(this.panels.map(({ run }) => run.act(action)));
+      if (isBeside && action.action === "pause") await this.together(0);
     } catch (fault) {
       this.fail(fault);
     }
+  }
+
+  /** Runs beside each other wait at the same time: at the next row of the one that has come farthest, and so much further. */
+  private async together(by_s: number | null | undefined): Promise<void> {
+    await Promise.all(this.panels.map(({ run }) => run.act({ action: "pause" })));
+    const states = await Promise.all(this.panels.map(({ run }) => run.look()));
+    const row = Math.max(...this.panels.map(({ run }) => run.session.about.sample_s));
+    const farthest = Math.max(...states.map(({ now_s }) => now_s));
+    // A row that has just been reached is not passed.
+    const to_s = Math.ceil(farthest / row - 1e-6) * row + (by_s ?? row);
+    const end = Math.min(...this.panels.map(({ run }) => run.session.about.duration_s));
+    await Promise.all(this.panels.map(({ run }) => run.seek(Math.min(to_s, end))));
   }
 
   private key(event: KeyboardEvent): void {
@@ -252,6 +275,7 @@ export class Play implements Shown {
   }
 
   private hear(panel: Panel, event: RunEvent): void {
+    if (event === "rows") this.differences?.update();
     if (event === "again") this.view.shrink(Math.max(0, ...this.panels.map(({ run }) => run?.rowTimes().at(-1) ?? 0)));
     if (panel !== this.panels[0] && event !== "gone") return;
     if (event === "gone") announce(panel.run.gone ?? "The run is gone.", "error");

@@ -107,7 +107,7 @@ export class FlowForm {
 }
 
 export class Setup {
-  readonly element = h("form", { class: "setup", "aria-label": "What to play", onsubmit: (event) => this.submit(event) });
+  readonly element = h("form", { class: "setup", novalidate: true, "aria-label": "What to play", onsubmit: (event) => this.submit(event) });
   private build: Build;
   private text: string;
   private mode: "cell" | "recording" | "link" | "text";

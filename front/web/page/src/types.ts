@@ -216,7 +216,45 @@ values: string,
 /**
  * Its effect.
  */
-about: string, };
+about: string,
+/**
+ * What it takes.
+ */
+kind: OptionKind,
+/**
+ * Its default as it is written; `None` if its words name none.
+ */
+default?: string | null,
+/**
+ * The words of a choice.
+ */
+words?: Array<string>,
+/**
+ * The least value: a number, seconds of a time, bytes of a size.
+ */
+low?: number | null,
+/**
+ * The largest value.
+ */
+high?: number | null, };
+
+/**
+ * What an option takes.
+ */
+export type OptionKind = "switch" | "choice" | "number" | "time" | "size" | "text";
+
+/**
+ * Whether a control can be used as it is written: `GET /api/controls/check?cc=`.
+ */
+export type CheckedControl = {
+/**
+ * Why not; empty if it can be used.
+ */
+problem: string,
+/**
+ * The key of the option at fault, if it is one.
+ */
+option: string | null, };
 
 /**
  * A scenario described by its parts: `POST /api/scenarios/build` returns its text as [`Checked`].

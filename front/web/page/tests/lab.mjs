@@ -194,7 +194,8 @@ const tests = {
     const page = await open();
     await pauseAt(page, 2);
     const phone = page.locator('.live [data-user="phone"]');
-    await phone.scrollIntoViewIfNeeded();
+    // At once: a map that is drawn anew replaces the element that a wait for stability holds.
+    await phone.evaluate((element) => element.scrollIntoView({ block: "center" }));
     const box = await phone.locator("circle").last().boundingBox();
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
     await page.mouse.down();
@@ -230,7 +231,20 @@ const tests = {
     await first.locator("summary").first().click();
     await first.locator("summary", { hasText: "Decorators" }).click();
     await first.locator("label.check", { hasText: "c2tcp" }).locator("input").check();
-    await first.getByLabel("target", { exact: true }).fill("50ms");
+    // Fields, the typed form and the engine agree; what the engine refuses stands at its field.
+    const target = first.getByLabel("target", { exact: true });
+    await target.fill("50");
+    const typed = first.getByLabel("As written");
+    assert.equal(await typed.inputValue(), "cubic+c2tcp:target=50ms");
+    await typed.fill("cubic+c2tcp:alpha=0.5:target=60ms:friendliness=off");
+    assert.deepEqual([await target.inputValue(), await first.getByLabel("alpha", { exact: true }).inputValue()], ["60", "0.5"]);
+    assert.equal(await first.getByRole("switch", { name: /^friendliness/ }).isChecked(), false);
+    await first.locator(".field", { has: page.getByLabel("alpha", { exact: true }) }).locator(".error", { hasText: "from 1 to 100" }).waitFor();
+    await first.getByLabel("alpha", { exact: true }).fill("");
+    await first.getByRole("switch", { name: /^friendliness/ }).check();
+    await target.fill("50");
+    await until("no error", async () => (await first.locator(".error:not(:empty)").count()) === 0);
+    assert.equal(await typed.inputValue(), "cubic+c2tcp:target=50ms");
     await first.getByRole("button", { name: "Change" }).click();
     await until("a flow in its place", async () => (await session(page)).about.flows.some(({ cc }) => cc === "cubic+c2tcp:target=50ms"));
     await button(page, "+1 s").click();
@@ -289,8 +303,32 @@ const tests = {
     assert.equal(a.about.seed, b.about.seed);
     const controls = [a, b].map(({ about }) => about.flows.map(({ cc }) => cc).join());
     assert.deepEqual(controls.sort(), ["bbr1,bbr1", "cubic,cubic"]);
-    // Both have the same scale.
+    // Both wait at the same time, however they came there.
     await pauseAt(page, 5);
+    const same = async (what, least) =>
+      until(what, async () => {
+        const [first, second] = [(await session(page, -2)).state, (await session(page, -1)).state];
+        return first.phase === "paused" && second.phase === "paused" && Math.abs(first.now_s - second.now_s) < 1e-9 && first.now_s > least;
+      });
+    await page.locator("select[name=speed]").selectOption("2");
+    await button(page, "Play").click();
+    await until("both go on", async () => (await session(page, -1)).state.now_s > 5.5);
+    await button(page, "Pause").click();
+    await same("a pause of both at one time", 5.5);
+    const before = (await session(page, -1)).state.now_s;
+    await button(page, "+1 s").click();
+    await same("a step of both", before + 0.9);
+    // The table has the engine's figures, and their ratio.
+    const row = page.locator(".differences tbody tr", { hasText: "Goodput" }).first();
+    const goodputs = await Promise.all([-2, -1].map(async (place) => (await table(page, "flow", a.about.flows[0].name, place)).column("goodput_bit_s")));
+    const [own, other] = goodputs.map((values) => values.reduce((sum, value) => sum + value, 0) / values.length / 1e6);
+    await until("figures of all rows", async () => {
+      const shown = (await row.locator("td").allTextContents()).map(Number);
+      const near = [own, other, other / own];
+      // The panels may have come in either order.
+      const turned = [other, own, own / other];
+      return [near, turned].some((expected) => expected.every((value, index) => Math.abs(shown[index] - value) <= 2e-3 * value));
+    });
     await page.screenshot({ path: join(pictures, "beside.png") });
     return page;
   },

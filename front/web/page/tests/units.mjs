@@ -7,7 +7,7 @@ import { createServer } from "vite";
 const vite = await createServer({ root: new URL("..", import.meta.url).pathname, server: { middlewareMode: true, hmr: false, ws: false, watch: null }, appType: "custom", logLevel: "error", optimizeDeps: { noDiscovery: true } });
 after(() => vite.close());
 const load = (name) => vite.ssrLoadModule(`/src/${name}.ts`);
-const [{ decimate }, { decode, squeeze, expand }, { parse, write }, columns, { paretoFront, lessIsBetter }, { TimeView }] = await Promise.all(["decimate", "api", "control", "columns", "scatter", "view"].map(load));
+const [{ decimate }, { decode, squeeze, expand }, { parse, quantity, write }, columns, { paretoFront, lessIsBetter }, { TimeView }] = await Promise.all(["decimate", "api", "control", "columns", "scatter", "view"].map(load));
 
 /** Numbers that look random and are the same each time. */
 function numbers(seed) {
@@ -53,11 +53,17 @@ test("frames are read as the server's description writes them", () => {
   assert.throws(() => decode(new ArrayBuffer(64)), /RPL1/);
 });
 
+test("a time is a number with its unit", () => {
+  for (const [text, number, unit] of [["50ms", "50", "ms"], ["1.5 s", "1.5", "s"], ["15KB", "15", "KB"], ["soon", "", "soon"], ["1:2", "", ""]]) assert.deepEqual(quantity(text), { number, unit }, text);
+});
+
 test("a control's text survives its parts", () => {
   const controls = { algorithms: [], decorators: [], short_names: { c2tcp: "cubic+c2tcp", reno: "newreno" } };
   for (const [text, expected] of [
     ["cubic", "cubic"],
-    ["cubic:hystart=off+c2tcp:target=50ms+meld-de", "cubic:hystart=off+c2tcp:target=50ms+meld-de"],
+    ["cubic+c2tcp+meld-de:hystart=off:target=50ms", "cubic+c2tcp+meld-de:hystart=off:target=50ms"],
+    ["cubic:rfc9438", "cubic:rfc9438=on"],
+    ["", ""],
     ["c2tcp:target=50ms", "cubic+c2tcp:target=50ms"],
     ["reno+c2tcp", "newreno+c2tcp"],
     ["sigma:profile=thesis:p_max=own_plus_unused", "sigma:profile=thesis:p_max=own_plus_unused"],

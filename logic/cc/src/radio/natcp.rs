@@ -380,6 +380,9 @@ mod tests {
         assert_eq!(window(2.0, fast, Span::from_micros(10_499), 2), Bytes::new(31_580));
         let slow = Rate::from_bits_per_s(481_280);
         assert_eq!(window(2.0, slow, Span::from_micros(34_934), 1), Bytes::new(4_203));
+        // Comparators at the end hosts: 40 Mbit/s and 30 ms, alone and with three other flows.
+        let lte = Rate::from_bits_per_s(40_000_000);
+        assert_eq!([1, 4].map(|flows| window(2.0, lte, MS * 30, flows)), [300_000, 75_000].map(Bytes::new));
         // Throughput Guidance, section 2: 32.98 segments of 1448 B.
         let guided = Rate::from_bits_per_s(6_112_000);
         assert_eq!(window(1.25, guided, Span::from_millis(50), 1), Bytes::new(47_750));

@@ -87,7 +87,7 @@ pub const ENTRY: Entry = Entry {
             values: "0.1 to 1 [1]",
             about: "share of the blocks that is left for packets",
         },
-        OptionInfo { key: "sr_offset", values: "a time [0]", about: "added to RTTmin" },
+        OptionInfo { key: "sr_offset", values: "a time [0s]", about: "added to RTTmin" },
         OptionInfo { key: "rtt_last", values: "raw, min4", about: "last RTT, or smallest of the last four" },
         OptionInfo { key: "rtt_min", values: "a time [none]", about: "RTTmin that the device knows already" },
         OptionInfo {

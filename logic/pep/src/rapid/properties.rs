@@ -58,6 +58,7 @@ enum Event {
     Nonsense(Box<RadioHint>),
     Open { rtt: u64, mss: u64 },
     Close(usize),
+    Assign(usize, u32),
     Data(usize, u64),
     WanRtt(usize, u64),
     RanRtt(usize, u64),
@@ -71,7 +72,11 @@ fn event(nonsense: bool) -> impl Strategy<Value = Event> {
         6 => Just(Event::Report),
         (if nonsense { 4 } else { 0 }) => hint().prop_map(|hint| Event::Nonsense(Box::new(hint))),
         3 => (0..400_000u64, 0..9_000u64).prop_map(|(rtt, mss)| Event::Open { rtt, mss }),
-        1 => any::<usize>().prop_map(Event::Close),
+        // Together, because a choice of more than ten refuses one of weight 0.
+        2 => prop_oneof![
+            any::<usize>().prop_map(Event::Close),
+            (any::<usize>(), 0..2_u32).prop_map(|(flow, user)| Event::Assign(flow, user)),
+        ],
         8 => (any::<usize>(), 0..100_000u64).prop_map(|(flow, bytes)| Event::Data(flow, bytes)),
         2 => (any::<usize>(), 0..400_000u64).prop_map(|(flow, rtt)| Event::WanRtt(flow, rtt)),
         2 => (any::<usize>(), 0..400_000u64).prop_map(|(flow, rtt)| Event::RanRtt(flow, rtt)),
@@ -99,6 +104,7 @@ fn play(rapid: &mut Rapid, now: &mut Time, open: &mut Vec<FlowId>, event: &Event
                 open.retain(|other| *other != id);
             }
         }
+        Event::Assign(flow, user) => rapid.assign(*now, pick(flow).map(|id| (id, user))),
         Event::Data(flow, bytes) => {
             if let Some(id) = pick(flow) {
                 rapid.on_wan_data(*now, id, Bytes::new(bytes));
@@ -175,6 +181,12 @@ proptest! {
             prop_assert_eq!(rapid.open_flows(), open.len());
             let waiting: Bytes = rapid.flows.iter().flatten().map(|flow| flow.backlog).sum();
             prop_assert_eq!(rapid.backlog(), waiting);
+            for (number, user) in &rapid.users {
+                let own = user.flows.iter().filter_map(|slot| rapid.flows[*slot as usize].as_ref());
+                prop_assert!(own.clone().zip(0..).all(|(flow, place)| (flow.user, flow.place) == (*number, place)));
+                prop_assert_eq!(user.backlog, own.map(|flow| flow.backlog).sum::<Bytes>());
+            }
+            prop_assert_eq!(rapid.users.values().map(|user| user.flows.len()).sum::<usize>(), open.len());
         }
     }
 
