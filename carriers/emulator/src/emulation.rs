@@ -27,6 +27,7 @@ use crate::processor::Processor;
 use crate::programs::{Running, write_hosts};
 use crate::rnis::{RadioServer, publish_at};
 use crate::segmentation;
+use crate::status::{Gatherer, SOCKET, Status};
 use crate::timeliness::Timeliness;
 use crate::topology::{Topology, TopologyError};
 use crate::workloads::WorkloadError;
@@ -192,9 +193,18 @@ pub fn emulate(
         |program: &Program| Ok::<_, EmulationError>(namespaces.names()[place(program)?].as_str());
     let mut daemons = Daemons::new(plan, &hosts, namespace_of)?;
     let over = AtomicBool::new(false);
+    let status = Status::new(&topology.scenario);
+    // Without it nobody can watch, and everything else is as it is.
+    let status_listener = Status::listen(&namespaces.folder().join(SOCKET))
+        .map_err(|error| notes.push(format!("it cannot be watched by `ranpace lab`: {error}")))
+        .ok();
     let (played, code, report, captured) = thread::scope(|scope| {
         // The loop ends on every path out of here.
         let _end = SetAtEnd(&over);
+        let status = &status;
+        if let Some(listener) = &status_listener {
+            scope.spawn(|| status.answer(listener, &over));
+        }
         // Sockets listen before the first packet can cross.
         let (say_set_up, set_up) = mpsc::channel();
         let (say_begun, hear_begun) = mpsc::channel();
@@ -202,7 +212,7 @@ pub fn emulate(
         let followed =
             plan.workloads.as_ref().map(|workloads| workloads.followed.clone()).unwrap_or_default();
         let player = scope.spawn(move || {
-            let player = Player::new(topology, names, settings, &followed)?;
+            let player = Player::new(topology, names, settings, &followed, status)?;
             let _ = say_set_up.send(());
             // Nothing is sent if the loop could not start.
             let begun = hear_begun.recv().unwrap_or_else(|_| Instant::now());
@@ -230,6 +240,7 @@ pub fn emulate(
             processor,
             tap,
             live,
+            status: Some(Gatherer::new(status)),
             hints,
             rnis,
         };

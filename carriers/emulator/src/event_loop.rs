@@ -30,6 +30,7 @@ use crate::processor::Processor;
 use crate::rnis::{self, RadioPublisher};
 use crate::segmentation;
 use crate::slack::{Slack, Wakeup};
+use crate::status::Gatherer;
 use crate::timeliness::{Machine, Timeliness, Watch};
 use crate::topology::Topology;
 
@@ -56,7 +57,7 @@ const PRIORITY: u8 = 40;
 
 /// Options of the loop.
 #[derive(Default)]
-pub struct SideTasks {
+pub struct SideTasks<'a> {
     /// How packets are delivered.
     pub delivery: Delivery,
     /// Whether the hosts' kernels segment GSO packets before they receive them ([`segmentation`]); `None` if not requested.
@@ -69,6 +70,8 @@ pub struct SideTasks {
     pub tap: Option<Tap>,
     /// Shows its status.
     pub live: Option<Live>,
+    /// Gathers what others are told.
+    pub status: Option<Gatherer<'a>>,
     /// Records radio information.
     pub hints: Option<HintLines>,
     /// Publishes what cells say.
@@ -79,17 +82,21 @@ pub struct SideTasks {
 pub fn run(
     topology: &Topology,
     devices: &[Device],
-    beside: SideTasks,
+    beside: SideTasks<'_>,
     stop: &AtomicBool,
     say: impl FnOnce(Instant),
 ) -> io::Result<Played> {
-    let SideTasks { delivery, cuts, saves_power, processor, mut tap, mut live, hints, mut rnis } = beside;
+    let SideTasks { delivery, cuts, saves_power, processor, mut tap, mut live, mut status, hints, mut rnis } =
+        beside;
     let awake = if saves_power { None } else { Awake::ask().ok() };
     let machine = Machine { real_time: hurry(), awake: awake.is_some(), cuts };
     // If pinning is forbidden, the scheduler chooses the processor.
     let _ = processor.as_ref().map(Processor::keep);
     let mut reader = None;
     let mut network = Transit::new(&topology.scenario);
+    if let Some(status) = &status {
+        status.describe(&topology.scenario, &network);
+    }
     if let Some(hints) = &hints {
         hints.subscribe(&topology.scenario, &mut network);
     }
@@ -167,6 +174,9 @@ pub fn run(
         }
         if let Some(live) = &mut live {
             live.look(clock(), &network, &gateway.watch, || cpu_time() - cpu);
+        }
+        if let Some(status) = &mut status {
+            status.look(clock(), &network, &gateway.watch, || cpu_time() - cpu);
         }
         let wakeup = slack.wakeup(gateway.next_event(&network));
         let before = clock();

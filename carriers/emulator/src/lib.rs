@@ -93,6 +93,8 @@ mod slack;
 #[cfg(target_os = "linux")]
 mod split;
 #[cfg(target_os = "linux")]
+mod status;
+#[cfg(target_os = "linux")]
 mod stream;
 #[cfg(target_os = "linux")]
 mod tcp_info;
@@ -122,5 +124,7 @@ pub use pcap::{CaptureError, Captured};
 pub use plan::{Daemon, Plan, Program, Ready, Views};
 #[cfg(target_os = "linux")]
 pub use programs::enter;
+#[cfg(target_os = "linux")]
+pub use status::SOCKET as STATUS_SOCKET;
 #[cfg(target_os = "linux")]
 pub use workloads::{WorkloadError, Workloads};

@@ -79,7 +79,6 @@ fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<
     flow.delivered = Bytes::new(played.delivered() - played.delivered_before);
     let (first_sent, last_received) = match &played.ends {
         Ends::Tcp(stream) => {
-            flow.cc = format!("kernel {}", stream.cc());
             flow.measured = stream.application.measured(from, end);
             flow.transfers = stream.application.transfers().to_vec();
             kernel(flow, &played.record);
@@ -87,7 +86,6 @@ fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<
             (stream.first_sent, stream.last_received)
         }
         Ends::Quic(quic) => {
-            quic.cc().clone_into(&mut flow.cc);
             flow.measured = quic.application.measured(from, end);
             flow.transfers = quic.application.transfers().to_vec();
             kernel(flow, &played.record);
@@ -95,7 +93,6 @@ fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<
             (quic.first_sent, quic.last_received)
         }
         Ends::Programs(followed) => {
-            flow.cc.clone_from(&followed.cc);
             flow.measured = end - from;
             kernel(flow, &played.record);
             add_split(flow, None);
@@ -103,13 +100,13 @@ fn own_flow(flow: &mut FlowResult, played: &Played<'_>, report: &WorkloadReport<
             (followed.first_sent, None)
         }
         Ends::Udp(datagrams) => {
-            "udp".clone_into(&mut flow.cc);
             add_split(flow, None);
             flow.measured = datagrams.measured(from, end);
             (flow.totals.received_packets, flow.totals.one_way_mean) = datagrams.received();
             (datagrams.first_sent, datagrams.last_received)
         }
     };
+    flow.cc = played.cc();
     flow.goodput = rate(flow.delivered, flow.measured);
     flow.totals.first_sent = first_sent;
     flow.totals.last_received = last_received;
@@ -149,12 +146,10 @@ fn connection(
     seen: &Seen,
     report: &WorkloadReport<'_>,
 ) -> FlowResult {
-    let (here, there) = (&seen.connection.local, &seen.connection.remote);
-    let name = |place: usize, port: u16| format!("{}:{port}", topology.name(place));
     let from: Time = seen.first.max(report.measured_from);
     let delivered = seen.record.total().bytes_acked.saturating_sub(seen.acked_before);
     let mut flow = route.clone();
-    flow.name = format!("{} to {}", name(seen.ends.0, here.1), name(seen.ends.1, there.1));
+    flow.name = seen.name(topology);
     flow.cc = format!("kernel {}", seen.connection.cc);
     flow.measured = seen.last.min(report.end) - from;
     flow.delivered = Bytes::new(delivered);

@@ -30,6 +30,7 @@ use crate::quic::QuicStream;
 use crate::record::Record;
 use crate::routes::set_initial_window;
 use crate::split::Split;
+use crate::status::{FlowLine, Status};
 use crate::stream::{CHUNK, Role, Stream};
 use crate::tcp_info::{Connection, Observer, TcpInfo};
 use crate::topology::Topology;
@@ -90,6 +91,16 @@ impl Played<'_> {
             Ends::Programs(followed) => followed.acked,
         }
     }
+
+    /// Its congestion control.
+    pub fn cc(&self) -> String {
+        match &self.ends {
+            Ends::Tcp(stream) => format!("kernel {}", stream.cc()),
+            Ends::Quic(quic) => quic.cc().to_owned(),
+            Ends::Programs(followed) => followed.cc.clone(),
+            Ends::Udp(_) => "udp".to_owned(),
+        }
+    }
 }
 
 /// A connection of a program.
@@ -105,6 +116,15 @@ pub struct Seen {
     pub first: Time,
     pub last: Time,
     pub acked_before: u64,
+}
+
+impl Seen {
+    /// Its name in the results.
+    pub fn name(&self, topology: &Topology) -> String {
+        let end = |place: usize, port: u16| format!("{}:{port}", topology.name(place));
+        let (from, to) = self.ends;
+        format!("{} to {}", end(from, self.connection.local.1), end(to, self.connection.remote.1))
+    }
 }
 
 /// The results of the player.
@@ -147,6 +167,7 @@ pub struct Player<'a> {
     began: Instant,
     rows: usize,
     measuring: bool,
+    status: &'a Status,
     /// Room for a datagram.
     datagram: Vec<u8>,
 }
@@ -159,6 +180,7 @@ impl<'a> Player<'a> {
         names: &[String],
         settings: &'a [Option<Settings>],
         followed: &BTreeMap<usize, PathBuf>,
+        status: &'a Status,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let timer =
@@ -225,6 +247,7 @@ impl<'a> Player<'a> {
             began: Instant::now(),
             rows: 0,
             measuring: false,
+            status,
             datagram: vec![0; DATAGRAM],
         };
         player.listen()?;
@@ -645,6 +668,32 @@ impl<'a> Player<'a> {
                 seen.record.sample(at, interval, acked);
             }
         }
+        if self.status.is_wanted() {
+            self.status.set_flows(self.flow_lines(at));
+        }
+    }
+
+    /// Flows as others are told of them: the scenario's, and programs' connections that are open.
+    fn flow_lines(&self, at: Time) -> Vec<FlowLine> {
+        let topology = self.topology;
+        let own = self.flows.iter().zip(topology.flows()).zip(topology.own());
+        let own = own.map(|((flow, spec), (from, to))| FlowLine {
+            name: spec.name.clone(),
+            from: topology.name(*from).to_owned(),
+            to: topology.name(*to).to_owned(),
+            cc: flow.cc(),
+            values: flow.record.last_row(),
+        });
+        let seen = self.order.iter().filter_map(|key| self.seen.get(key));
+        let open = seen.filter(|seen| at - seen.last <= topology.scenario.sample);
+        let connections = open.map(|seen| FlowLine {
+            name: seen.name(topology),
+            from: topology.name(seen.ends.0).to_owned(),
+            to: topology.name(seen.ends.1).to_owned(),
+            cc: format!("kernel {}", seen.connection.cc),
+            values: seen.record.last_row(),
+        });
+        own.chain(connections).collect()
     }
 
     fn finish(mut self, measured_from: Time) -> WorkloadReport<'a> {

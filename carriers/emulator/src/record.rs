@@ -181,6 +181,14 @@ impl Record {
         }
     }
 
+    /// The last row, by the columns' names, without its time.
+    pub fn last_row(&self) -> BTreeMap<String, f64> {
+        let row = self.rows.last().into_iter().flatten();
+        let own = COLUMNS.iter().zip(row).skip(1).map(|(name, value)| ((*name).to_owned(), *value));
+        let states = self.state.iter().map(|(name, value)| (format!("state_{name}"), *value));
+        own.chain(states).collect()
+    }
+
     /// The series: the network's, with the kernel's values replacing its columns row by row.
     pub fn series(&self, network: &Series) -> Series {
         let rows = network.columns.first().map_or(self.rows.len(), |column| column.values.len());

@@ -145,6 +145,7 @@ async fn serve(
     let _listening =
         shared.radio.as_ref().map(|radio| radio.listen(address, connection.clone(), chooser.clone()));
     let _watching = shared.peps.as_ref().map(|peps| peps.watch(connection.clone(), chooser.clone()));
+    let _listed = shared.open.enter(connection.clone(), chooser.clone());
     let over = CancellationToken::new();
     if let Some(samples) = shared.samples.clone() {
         let (connection, chooser, over) = (connection.clone(), chooser.clone(), over.clone());

@@ -22,6 +22,7 @@ pub mod files;
 pub mod http1;
 pub mod http3;
 pub mod metrics;
+pub mod open;
 pub mod pep;
 pub mod qlog;
 pub mod radio;

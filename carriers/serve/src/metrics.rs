@@ -4,7 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
+use axum::extract::ConnectInfo;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse as _;
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
@@ -14,6 +17,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+
+use crate::open::OpenConnections;
 
 /// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
@@ -175,12 +180,17 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Serves the text at `/metrics`, until the runtime ends.
+/// Serves the text at `/metrics`, and what is open at `/show`, until the runtime ends. Clients' addresses are in the latter: it is for
+/// this machine alone.
 ///
 /// # Errors
 ///
 /// If nobody can listen there.
-pub async fn serve(metrics: Arc<Metrics>, address: SocketAddr) -> std::io::Result<SocketAddr> {
+pub async fn serve(
+    metrics: Arc<Metrics>,
+    open: Arc<OpenConnections>,
+    address: SocketAddr,
+) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -188,7 +198,18 @@ pub async fn serve(metrics: Arc<Metrics>, address: SocketAddr) -> std::io::Resul
         let text = metrics.text();
         async move { ([(CONTENT_TYPE, kind)], text) }
     };
-    let routes = axum::Router::new().route("/metrics", get(answer));
+    let show = move |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move {
+        if !peer.ip().to_canonical().is_loopback() {
+            let words = "/show is for this machine alone: ask it from loopback\n";
+            return (StatusCode::FORBIDDEN, words).into_response();
+        }
+        match serde_json::to_string(&open.show()) {
+            Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+        }
+    };
+    let routes = axum::Router::new().route("/metrics", get(answer)).route("/show", get(show));
+    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, routes).await {
             tracing::error!(%error, "metrics are served no longer");

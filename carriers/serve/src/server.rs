@@ -96,6 +96,7 @@ impl Server {
             radio: config.feed.as_ref().map(|_| Radio::default()),
             peps: config.pep.as_ref().map(Peps::open).transpose()?,
             samples,
+            open: Arc::default(),
             quic_addresses: Arc::default(),
             tcp_addresses: Arc::default(),
             stop: CancellationToken::new(),
@@ -116,7 +117,8 @@ impl Server {
         let metrics_address = config
             .metrics
             .map(|address| {
-                let served = runtime.block_on(metrics::serve(Arc::clone(&metrics), address));
+                let served =
+                    runtime.block_on(metrics::serve(Arc::clone(&metrics), Arc::clone(&shared.open), address));
                 served.map_err(|error| ServeError::Listen { address, what: "metrics", error })
             })
             .transpose()?;

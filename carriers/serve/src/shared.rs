@@ -14,6 +14,7 @@ use crate::answer::{Answer, Answerer};
 use crate::config::{ByPrefix, Limits};
 use crate::content::ContentError;
 use crate::metrics::{Metrics, Protocol, ProtocolLabels, Reason, RequestLabels};
+use crate::open::OpenConnections;
 use crate::pep::Peps;
 use crate::radio::Radio;
 use crate::samples::Samples;
@@ -29,6 +30,7 @@ pub struct Shared {
     pub(crate) radio: Option<Radio>,
     pub(crate) peps: Option<Peps>,
     pub(crate) samples: Option<Arc<Samples>>,
+    pub(crate) open: Arc<OpenConnections>,
     pub(crate) quic_addresses: Arc<PerAddress>,
     pub(crate) tcp_addresses: Arc<PerAddress>,
     /// No new connection and no new request.

@@ -271,3 +271,33 @@ fn metrics_are_served_in_the_text_format() {
         assert!(text.contains(line), "{line} is not in {text}");
     }
 }
+
+#[test]
+fn open_connections_are_shown_to_this_machine_until_they_end() {
+    let rig = Rig::start(|config| config.metrics = Some(([127, 0, 0, 1], 0).into()));
+    let show = || -> serde_json::Value {
+        let mut stream = std::net::TcpStream::connect(rig.server.metrics_address().unwrap()).unwrap();
+        let request = b"GET /show HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        std::io::Write::write_all(&mut stream, request).unwrap();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut text).unwrap();
+        serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap()
+    };
+    assert_eq!(show()["connections"], 0);
+    runtime().block_on(async {
+        let client = rig.client().await;
+        let answer = client.get("/file", &[]).await.unwrap();
+        assert_eq!(answer.content.len(), 300_000);
+        let shown = show();
+        assert_eq!(shown["connections"], 1, "{shown}");
+        let flow = &shown["flows"][0];
+        assert!(flow["acked_bytes"].as_u64().unwrap() > 250_000, "{flow}");
+        assert!(flow["srtt_s"].as_f64().unwrap() > 0.0, "{flow}");
+        assert!(flow["client"].as_str().unwrap().starts_with("127.0.0.1:"), "{flow}");
+    });
+    let begun = std::time::Instant::now();
+    while show()["connections"] != 0 {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{}", show());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}

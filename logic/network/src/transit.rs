@@ -21,7 +21,7 @@ use crate::histogram::Histogram;
 use crate::network::{Drive, Hosts, Network};
 use crate::packet::{Direction, OUTSIDE, PacketHandle};
 use crate::radio::RadioReader;
-use crate::results::{Distribution, FlowCounts, FlowResult, FlowTotals, Moment, RunResult};
+use crate::results::{Distribution, FlowCounts, FlowResult, FlowTotals, Moment, RunResult, Series};
 use crate::series::{FlowRow, FlowRows, LinkRows};
 
 /// The description of a packet from outside.
@@ -304,6 +304,16 @@ impl<'a, C: Copy + Default> Transit<'a, C> {
     /// Activity of each link and each direction of a user in the rows from this one on, in the order of [`RunResult::links`].
     pub fn lately(&self, from: usize) -> impl Iterator<Item = Moment> {
         self.network.link_rows().iter().map(move |rows| rows.lately(from))
+    }
+
+    /// The series of each of [`crate::link_names`] from row number `from` on.
+    pub fn links_since(&self, from: usize) -> Vec<Series> {
+        self.network.link_rows().iter().map(|rows| rows.since(from)).collect()
+    }
+
+    /// The series of each user of cells from row number `from` on.
+    pub fn users_since(&self, from: usize) -> Vec<Series> {
+        self.network.user_series_since(from)
     }
 
     /// Ends the run. Flows have what was counted on their paths: payload, packets, drops, delays.
