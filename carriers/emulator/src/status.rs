@@ -14,9 +14,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use ranpace_network::{Series, Transit, link_names};
+use ranpace_network::{Series, Transit, link_names, mean_rate};
 use ranpace_rnis::update::Update;
-use ranpace_scenario::Scenario;
+use ranpace_scenario::{Scenario, UserSpec};
 use ranpace_units::{Span, Time};
 use serde::Serialize;
 
@@ -48,9 +48,20 @@ struct CellLine {
     y_m: f64,
 }
 
-/// A link, a direction of a user, or a user.
+/// A link, or a direction of a user, which has neither hosts nor a rate.
 #[derive(Debug, Serialize)]
-struct Named {
+struct LinkLine {
+    name: String,
+    from: Option<String>,
+    to: Option<String>,
+    /// Its mean rate; null if it is unlimited.
+    rate_bit_s: Option<f64>,
+    values: Values,
+}
+
+/// A user.
+#[derive(Debug, Serialize)]
+struct UserLine {
     name: String,
     values: Values,
 }
@@ -84,8 +95,8 @@ struct Line {
     /// Share of a core that the loop used since the figures before.
     loop_share: f64,
     cells: Vec<CellLine>,
-    links: Vec<Named>,
-    users: Vec<Named>,
+    links: Vec<LinkLine>,
+    users: Vec<UserLine>,
     flows: Vec<FlowLine>,
 }
 
@@ -103,7 +114,18 @@ pub struct Status {
 impl Status {
     /// Of an emulation that has not begun.
     pub fn new(scenario: &Scenario) -> Self {
-        let named = |name| Named { name, values: Values::new() };
+        let link = |(place, name)| {
+            let link = scenario.links.get(place);
+            let host = |host: usize| scenario.hosts[host].clone();
+            LinkLine {
+                name,
+                from: link.map(|link| host(link.from)),
+                to: link.map(|link| host(link.to)),
+                rate_bit_s: link.and_then(|link| mean_rate(&link.config.service)),
+                values: Values::new(),
+            }
+        };
+        let user = |user: &UserSpec| UserLine { name: user.name.clone(), values: Values::new() };
         let line = Line {
             name: scenario.name.clone(),
             now_s: 0.0,
@@ -111,8 +133,8 @@ impl Status {
             late_packets: 0,
             loop_share: 0.0,
             cells: Vec::new(),
-            links: link_names(scenario).into_iter().map(named).collect(),
-            users: scenario.users.iter().map(|user| named(user.name.clone())).collect(),
+            links: link_names(scenario).into_iter().enumerate().map(link).collect(),
+            users: scenario.users.iter().map(user).collect(),
             flows: Vec::new(),
         };
         Self {
@@ -274,7 +296,7 @@ mod tests {
 
     #[test]
     fn figures_are_gathered_only_when_somebody_asks_and_a_reader_that_stands_still_delays_nobody() {
-        let text = "duration = \"1s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit/s\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\n";
+        let text = "duration = \"1s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit/s\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\ntransport = \"udp\"\nrate = \"100kbit/s\"\n";
         let scenario = ranpace_scenario::parse(text, "test.toml", &mut ()).unwrap();
         let status = Status::new(&scenario);
         assert!(!status.is_wanted());

@@ -1,7 +1,7 @@
 //! What is in a scenario, for the page.
 
 use ranpace_link::Service;
-use ranpace_network::PacketHandle;
+use ranpace_network::{PacketHandle, mean_rate};
 use ranpace_radio::cell::{Cell, Place};
 use ranpace_scenario::{ChangeKind, Content, FeedKind, FlowSpec, Scenario, Transport, Workload};
 use ranpace_units::Time;
@@ -28,11 +28,7 @@ pub fn about(text: &str, scenario: &Scenario) -> ScenarioAbout {
                 name: link.name.clone(),
                 from: host(link.from),
                 to: host(link.to),
-                rate_bit_s: match &link.config.service {
-                    Service::Unlimited => None,
-                    Service::Fixed(rate) => Some(rate.as_f64()),
-                    Service::Trace(play) => Some(play.trace.mean_rate().as_f64() * play.scale),
-                },
+                rate_bit_s: mean_rate(&link.config.service),
                 delay_s: link.config.delay.as_secs_f64(),
                 is_recording: matches!(link.config.service, Service::Trace(_)),
             })

@@ -24,7 +24,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::about::about;
 use crate::gate::{Gate, HEADERS};
-use crate::live_source::{self, Address, Source};
+use crate::live::address::Address;
+use crate::live::source::{self, Source};
 use crate::page::{ASSETS, Asset};
 use crate::paths::Root;
 use crate::problem::Refusal;
@@ -409,12 +410,12 @@ async fn reproductions(State(lab): Shared) -> Answer {
 }
 
 async fn live_sources(State(lab): Shared) -> Answer {
-    json(&lab.work(|lab| Ok(live_source::found(&lab.attach))).await?)
+    json(&lab.work(|lab| Ok(source::found(&lab.attach))).await?)
 }
 
 async fn attach(State(lab): Shared, request: Request) -> Answer {
     let Attach { address } = parsed(request).await?;
-    let address = Address::permitted(&address, &lab.attach)?;
+    let address = Address::permitted(&address, &lab.attach, lab.gate.is_local())?;
     if let Some(handle) = lab.sessions.attached(&address) {
         return json(&handle.describe().await?);
     }

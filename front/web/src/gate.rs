@@ -38,6 +38,11 @@ impl Gate {
         Self { address, token }
     }
 
+    /// Whether it is for this machine alone.
+    pub fn is_local(&self) -> bool {
+        self.address.ip().is_loopback()
+    }
+
     /// The name of the cookie, which browsers keep for a host whatever the port.
     pub fn cookie(&self) -> String {
         format!("ranpace-lab-{}", self.address.port())

@@ -15,7 +15,6 @@ mod gate;
 mod grid;
 mod limits;
 mod live;
-mod live_source;
 mod page;
 mod paths;
 mod problem;
@@ -29,6 +28,6 @@ mod sessions;
 mod generated;
 
 pub use compose::{Change, edit};
-pub use live_source::Address;
+pub use live::address::Address;
 pub use problem::Refusal;
 pub use server::{LabError, Options, Server};

@@ -1,6 +1,14 @@
 //! A running command that is watched: one thread reads its figures, however many watch, and another keeps the rows and hands them out as
 //! a run's. Nothing is asked of it but its figures, so that watching cannot harm it.
 
+pub mod address;
+mod emulation;
+mod proxy;
+mod radio;
+pub mod reading;
+mod serve;
+pub mod source;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,7 +18,8 @@ use ranpace_network::{Column, Series};
 use tokio::sync::broadcast;
 
 use crate::frame::{Frame, Kind};
-use crate::live_source::{Reading, Source};
+use crate::live::reading::Reading;
+use crate::live::source::Source;
 use crate::problem::Refusal;
 use crate::protocol::{
     ColumnAbout, GridAbout, GridLane, Message, Phase, PlayState, ScenarioAbout, Session, Speed, Subject,
@@ -147,7 +156,7 @@ impl Live {
         }
         let (rows, columns, lanes) = (self.times.len(), self.columns.len(), self.lanes.len());
         self.times.push(self.begun.elapsed().as_secs_f64());
-        let Reading { name, cells, users, flows, values, prbs } = reading;
+        let Reading { name, cells, links, users, flows, values, prbs } = reading;
         for (about, value) in values {
             if let Some((_, column)) = self.columns.iter_mut().find(|(known, _)| *known == about) {
                 column.push(value);
@@ -175,7 +184,7 @@ impl Live {
         self.lanes.iter_mut().flat_map(|(_, lanes)| lanes).for_each(|lane| lane.resize(rows + 1, 0.0));
         // Lanes are numbered by the users that were seen.
         let users = self.lanes.iter().map(|(user, _)| user.clone()).collect();
-        let about = ScenarioAbout { name, cells, users, flows, ..about() };
+        let about = ScenarioAbout { name, cells, links, users, flows, ..about() };
         let is_new = about != self.about || columns != self.columns.len() || lanes != self.lanes.len();
         self.about = about;
         let was = std::mem::take(&mut self.problem);

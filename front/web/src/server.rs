@@ -17,7 +17,7 @@ use crate::api::{Lab, workers};
 use crate::catalogue::UPLOADED;
 use crate::gate::Gate;
 use crate::limits;
-use crate::live_source::Address;
+use crate::live::address::Address;
 use crate::paths::Root;
 use crate::sessions::Sessions;
 

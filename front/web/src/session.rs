@@ -25,7 +25,7 @@ use crate::compose;
 use crate::frame::{Frame, Kind};
 use crate::grid::{Grid, GridReader};
 use crate::limits;
-use crate::live_source::Reading;
+use crate::live::reading::Reading;
 use crate::problem::Refusal;
 use crate::protocol::{
     Action, ColumnAbout, Edit, Edited, Message, Most, Phase, PlayState, Session, Speed, Subject,

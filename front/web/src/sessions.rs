@@ -7,7 +7,9 @@ use ranpace_lab::{Job, TraceLibrary};
 
 use crate::limits;
 use crate::live::Live;
-use crate::live_source::{Address, Reading, Source};
+use crate::live::address::Address;
+use crate::live::reading::Reading;
+use crate::live::source::Source;
 use crate::problem::Refusal;
 use crate::protocol::Speed;
 use crate::session::{Engine, Handle};
@@ -24,6 +26,13 @@ struct Running {
     handles: BTreeMap<String, Handle>,
     /// Sessions of live sources, by the source's address.
     attached: BTreeMap<Address, String>,
+}
+
+impl Running {
+    /// The session that reads this address.
+    fn attached(&self, address: &Address) -> Option<Handle> {
+        self.attached.get(address).and_then(|id| self.handles.get(id)).cloned()
+    }
 }
 
 /// Takes a run off the list when its thread ends, however it ends.
@@ -54,10 +63,12 @@ impl Sessions {
         speed: Speed,
         paused: bool,
     ) -> Result<Handle, Refusal> {
-        let (handle, begin) = self.enlist(None, |id| {
+        let mut running = self.lock();
+        let (handle, begin) = self.enlist(&mut running, None, |id| {
             let (engine, handle) = Engine::new(id, job, library, speed, paused)?;
             Ok((handle, move || engine.run()))
         })?;
+        drop(running);
         begin()?;
         Ok(handle)
     }
@@ -65,31 +76,33 @@ impl Sessions {
     /// Begins to read a live source; one that is read already is shared.
     pub fn attach(self: &Arc<Self>, source: Source, first: Reading) -> Result<Handle, Refusal> {
         let address = source.address.clone();
-        if let Some(handle) = self.attached(&address) {
+        let mut running = self.lock();
+        // Another page may have come first since the source was read.
+        if let Some(handle) = running.attached(&address) {
             return Ok(handle);
         }
-        let (handle, begin) = self.enlist(Some(address), |id| {
+        let (handle, begin) = self.enlist(&mut running, Some(address), |id| {
             let (live, handle) = Live::new(id, source, first);
             Ok((handle, move || live.run()))
         })?;
+        drop(running);
         begin()?;
         Ok(handle)
     }
 
     /// The session that reads this address.
     pub fn attached(&self, address: &Address) -> Option<Handle> {
-        let running = self.lock();
-        running.attached.get(address).and_then(|id| running.handles.get(id)).cloned()
+        self.lock().attached(address)
     }
 
     /// Puts a session on the list; what is returned with its handle starts its thread, and must not be called under the lock, which
     /// the thread takes when it ends.
     fn enlist<R: FnOnce() + Send + 'static>(
         self: &Arc<Self>,
+        running: &mut Running,
         attached: Option<Address>,
         make: impl FnOnce(String) -> Result<(Handle, R), Refusal>,
-    ) -> Result<(Handle, impl FnOnce() -> Result<(), Refusal>), Refusal> {
-        let mut running = self.lock();
+    ) -> Result<(Handle, impl FnOnce() -> Result<(), Refusal> + use<R>), Refusal> {
         if running.handles.len() >= limits::SESSIONS {
             return Err(Refusal::too_many(format!(
                 "{} runs are played, the most there may be; close one, or wait until one ends that nobody watches",

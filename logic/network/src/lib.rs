@@ -28,7 +28,7 @@ pub use event_queue::{Event, EventQueue, Timer};
 pub use feed::{HintDelivery, Reader, Source};
 pub use histogram::Histogram;
 pub use meter::{FlowMeter, Meters};
-pub use network::{Drive, Hosts, Network, NetworkResult, link_names};
+pub use network::{Drive, Hosts, Network, NetworkResult, link_names, mean_rate};
 pub use packet::{Direction, Packet, PacketHandle, PacketPool};
 pub use pep::{PEP_SERVER, PEP_TAG_KEY, PepDelivery, Seen, WatchingPep, message_delays};
 pub use radio::RadioReader;

@@ -605,8 +605,8 @@ pub fn link_names(scenario: &Scenario) -> Vec<String> {
     wired.chain(air).collect()
 }
 
-/// Mean rate of a service; `None` if it is unlimited.
-fn mean_rate(service: &Service) -> Option<f64> {
+/// Mean rate of a service in bit/s; `None` if it is unlimited.
+pub fn mean_rate(service: &Service) -> Option<f64> {
     match service {
         Service::Unlimited => None,
         Service::Fixed(rate) => Some(rate.as_f64()),
