@@ -114,7 +114,7 @@ pub struct Status {
 impl Status {
     /// Of an emulation that has not begun.
     pub fn new(scenario: &Scenario) -> Self {
-        let link = |(place, name)| {
+        let link = |(place, name): (usize, String)| {
             let link = scenario.links.get(place);
             let host = |host: usize| scenario.hosts[host].clone();
             LinkLine {
@@ -272,10 +272,11 @@ impl<'a> Gatherer<'a> {
         line.loop_share = (busy - before).as_secs_f64() / (now - at).as_secs_f64().max(1e-9);
         (line.packets, line.late_packets) = watch.packets();
         let newest = network.rows().saturating_sub(1);
-        let parts =
-            [(&mut line.links, network.links_since(newest)), (&mut line.users, network.users_since(newest))];
-        for (named, series) in parts {
-            named.iter_mut().zip(series).for_each(|(named, series)| named.values = last_row(series));
+        for (link, series) in line.links.iter_mut().zip(network.links_since(newest)) {
+            link.values = last_row(series);
+        }
+        for (user, series) in line.users.iter_mut().zip(network.users_since(newest)) {
+            user.values = last_row(series);
         }
         *count += 1;
         self.status.gathered.notify_all();
@@ -296,7 +297,19 @@ mod tests {
 
     #[test]
     fn figures_are_gathered_only_when_somebody_asks_and_a_reader_that_stands_still_delays_nobody() {
-        let text = "duration = \"1s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit/s\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\ntransport = \"udp\"\nrate = \"100kbit/s\"\n";
+        let text = r#"
+duration = "1s"
+[[link]]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+[[flow]]
+from = "a"
+to = "b"
+transport = "udp"
+packet = "1400B"
+workload = { kind = "cbr", rate = "100kbit/s" }
+"#;
         let scenario = ranpace_scenario::parse(text, "test.toml", &mut ()).unwrap();
         let status = Status::new(&scenario);
         assert!(!status.is_wanted());

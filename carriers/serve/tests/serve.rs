@@ -294,10 +294,12 @@ fn open_connections_are_shown_to_this_machine_until_they_end() {
         assert!(flow["acked_bytes"].as_u64().unwrap() > 250_000, "{flow}");
         assert!(flow["srtt_s"].as_f64().unwrap() > 0.0, "{flow}");
         assert!(flow["client"].as_str().unwrap().starts_with("127.0.0.1:"), "{flow}");
+        client.connection.close(0_u32.into(), b"");
+        let begun = std::time::Instant::now();
+        // The client's end must run, or the server does not hear that it has closed.
+        while show()["connections"] != 0 {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{}", show());
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
     });
-    let begun = std::time::Instant::now();
-    while show()["connections"] != 0 {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{}", show());
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
 }

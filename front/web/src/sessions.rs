@@ -97,12 +97,12 @@ impl Sessions {
 
     /// Puts a session on the list; what is returned with its handle starts its thread, and must not be called under the lock, which
     /// the thread takes when it ends.
-    fn enlist<R: FnOnce() + Send + 'static>(
+    fn enlist<R: FnOnce() + Send + 'static, M: FnOnce(String) -> Result<(Handle, R), Refusal>>(
         self: &Arc<Self>,
         running: &mut Running,
         attached: Option<Address>,
-        make: impl FnOnce(String) -> Result<(Handle, R), Refusal>,
-    ) -> Result<(Handle, impl FnOnce() -> Result<(), Refusal> + use<R>), Refusal> {
+        make: M,
+    ) -> Result<(Handle, impl FnOnce() -> Result<(), Refusal> + use<R, M>), Refusal> {
         if running.handles.len() >= limits::SESSIONS {
             return Err(Refusal::too_many(format!(
                 "{} runs are played, the most there may be; close one, or wait until one ends that nobody watches",

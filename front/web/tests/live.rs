@@ -26,6 +26,11 @@ fn source(good: usize) -> (SocketAddr, Arc<AtomicUsize>) {
             let mut head = [0; 4096];
             let read = stream.read(&mut head).unwrap_or_default();
             let head = String::from_utf8_lossy(&head[..read]).into_owned();
+            if head.starts_with("GET /show ") {
+                // It is no server of pages.
+                let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                continue;
+            }
             let ecgi = json!({ "cellId": "0x1", "plmn": { "mcc": "001", "mnc": "01" } });
             let link =
                 json!({ "prbs": 12.5, "unusedPrbs": 3.0, "mcs": 9, "queueBytes": 1500, "activeUsers": 1 });

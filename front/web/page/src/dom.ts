@@ -77,6 +77,11 @@ export function field(label: string, control: HTMLElement, hint?: string): HTMLE
   return h("div", { class: "field" }, children);
 }
 
+/** A label beside its control. */
+export function inline(label: string, control: HTMLElement): HTMLElement {
+  return h("label", { class: "inline" }, label, control);
+}
+
 export function select(options: readonly (readonly [value: string, text: string])[], chosen: string, onchange: (value: string) => void): HTMLSelectElement {
   const element = h("select", { onchange: () => onchange(element.value) });
   for (const [value, text] of options) element.append(h("option", { value, selected: value === chosen }, text));

@@ -1,13 +1,10 @@
-// The view of commands that run: it watches their figures, and changes nothing.
+// The view of commands that run: the charts of a run, of what happens now. It changes nothing.
 
 import { ask } from "./api";
-import { Chart, type ChartOptions } from "./chart";
-import { titleOf, unitOf } from "./columns";
-import { announce, field, h, replace, select } from "./dom";
-import { ResourceGrid } from "./heat";
+import { Pairs } from "./chart";
+import { announce, field, h, inline, replace, select } from "./dom";
+import { Panel, type PanelHost } from "./panel";
 import { link, note, type Shown } from "./route";
-import { Run, type RunEvent } from "./run";
-import { statesOf } from "./states";
 import type { LiveSource } from "./types";
 import { TimeView } from "./view";
 
@@ -16,19 +13,21 @@ const WINDOWS: readonly (readonly [string, string])[] = [
   ["60", "the last 60 s"],
   ["", "all"],
 ];
+const [RUNNING, HELD] = ["Pause the picture", "Go on"];
 
 export class Live implements Shown {
-  readonly element = h("div", { class: "results" });
+  readonly element = h("div", { class: "play" });
   private readonly view = new TimeView();
+  private readonly pairs = new Pairs();
   private readonly list = h("div", {});
   private readonly state = h("p", { role: "status", class: "hint" });
-  private readonly charts = h("div", { class: "charts" });
+  private readonly bar = h("div", { class: "transport", role: "toolbar", "aria-label": "Watch", hidden: true });
   private readonly address = h("input", { type: "text", placeholder: "127.0.0.1:8012", autocomplete: "off", spellcheck: "false" });
-  private readonly pause = h("button", { type: "button", onclick: () => this.toggle() }, "Pause the picture");
-  private run: Run | undefined;
-  private drawn: (Chart | ResourceGrid)[] = [];
-  private signature = "";
-  private paused = false;
+  private readonly pause = h("button", { type: "button", class: "primary", onclick: () => this.hold(!this.held) }, RUNNING);
+  private readonly livePlace = h("div", {});
+  private readonly panelPlace = h("div", { class: "panels" });
+  private panel: Panel | undefined;
+  private held = false;
   /** Counts openings: one that comes later overtakes one that still waits for the server. */
   private turn = 0;
 
@@ -37,20 +36,24 @@ export class Live implements Shown {
     const watch = h(
       "form",
       {
-        class: "row",
         onsubmit: (event) => {
           event.preventDefault();
-          location.hash = link("live", { address: this.address.value.trim() });
+          const address = this.address.value.trim();
+          // The same address again: its command may run by now.
+          if (new URLSearchParams({ address }).toString() === location.hash.split("?")[1]) void this.open(new URLSearchParams({ address }));
+          else location.hash = link("live", { address });
         },
       },
-      field("Address", this.address, "Of an RNIS server, or unix:/PATH of a proxy's control socket."),
-      h("button", { type: "submit", class: "primary" }, "Watch"),
+      field("Address", this.address, "Of an RNIS server, the metrics of a server of pages, or unix:/PATH of a proxy's or an emulation's socket."),
+      h("div", { class: "buttons" }, h("button", { type: "submit", class: "primary" }, "Watch"), h("button", { type: "button", onclick: () => void this.look() }, "Look again")),
     );
     const shown = select(WINDOWS, "10", (value) => {
       this.view.window = value ? Number(value) : undefined;
       this.view.reset();
     });
-    this.element.append(h("section", { class: "card" }, h("h2", {}, "What runs here"), this.list, watch), h("div", { class: "row" }, this.pause, field("Shown", shown)), this.state, this.charts);
+    replace(this.bar, this.pause, inline("Show", shown));
+    const sources = h("section", { class: "card" }, h("h2", {}, "What runs here"), this.list, watch);
+    this.element.append(h("div", { class: "head" }, this.bar, this.state), h("aside", { class: "side", "aria-label": "Commands" }, sources, this.livePlace), this.panelPlace);
   }
 
   async open(params: URLSearchParams): Promise<void> {
@@ -60,24 +63,34 @@ export class Live implements Shown {
     const address = params.get("address") ?? "";
     this.address.value = address;
     note("live", params);
-    this.state.textContent = "";
+    this.tell("", false);
+    void this.look();
+    if (!address) return;
+    const host: PanelHost = {
+      controls: undefined,
+      view: this.view,
+      pairs: this.pairs,
+      changed: (panel) => this.showState(panel),
+      laidOut: () => undefined,
+      edited: () => undefined,
+    };
+    const panel = new Panel("", host);
     try {
-      const sources = await ask<LiveSource[]>("GET", "live");
-      if (turn !== this.turn) return;
-      const item = (source: LiveSource) => h("li", {}, h("a", { href: link("live", { address: source.address }) }, source.address), ` ${source.what}`);
-      replace(this.list, sources.length ? h("ul", {}, sources.map(item)) : h("p", {}, "Nothing answers at the usual addresses. Type the one that your command printed."));
-      if (!address) return;
-      const run = await Run.attach(address, (event) => this.hear(event));
+      await panel.attach(address);
       if (turn !== this.turn) {
-        run.detach();
+        panel.destroy();
         return;
       }
-      this.run = run;
-      this.layout();
-      this.tell();
+      this.panel = panel;
+      replace(this.panelPlace, panel.element);
+      replace(this.livePlace, panel.live);
+      this.bar.hidden = false;
+      this.showState(panel);
     } catch (fault) {
+      panel.destroy();
+      if (turn !== this.turn) return;
       const said = fault instanceof Error ? fault.message : String(fault);
-      this.state.textContent = said;
+      this.tell(said, true);
       announce(said, "error");
     }
   }
@@ -88,86 +101,51 @@ export class Live implements Shown {
   }
 
   restyle(): void {
-    for (const chart of this.drawn) chart.restyle();
+    this.panel?.restyle();
+  }
+
+  /** Lists what answers now. */
+  private async look(): Promise<void> {
+    try {
+      const sources = await ask<LiveSource[]>("GET", "live");
+      const item = (source: LiveSource) => h("li", {}, h("a", { href: link("live", { address: source.address }) }, source.what), h("br", {}), h("code", {}, source.address));
+      const none = h("p", { class: "hint" }, "Nothing answers at the usual addresses. Begin a command, or type the address that it printed.");
+      replace(this.list, sources.length ? h("ul", { class: "plain sources" }, sources.map(item)) : none);
+    } catch (fault) {
+      announce(fault instanceof Error ? fault.message : String(fault), "error");
+    }
   }
 
   private leave(): void {
-    this.run?.detach();
-    this.run = undefined;
-    for (const chart of this.drawn) chart.destroy();
-    this.drawn = [];
-    this.signature = "";
+    this.panel?.destroy();
+    this.panel = undefined;
+    this.held = false;
+    this.pause.textContent = RUNNING;
+    this.bar.hidden = true;
     this.view.restart();
-    replace(this.charts);
+    replace(this.panelPlace);
+    replace(this.livePlace);
   }
 
   /** The picture stands still; its figures go on, and are there when it moves again. */
-  private toggle(): void {
-    this.paused = !this.paused;
-    this.pause.textContent = this.paused ? "Go on" : "Pause the picture";
-    if (this.paused) this.view.zoom(...this.view.range());
-    else {
-      this.view.reset();
-      this.layout();
-    }
+  private hold(held: boolean): void {
+    this.held = held;
+    this.pause.textContent = held ? HELD : RUNNING;
+    this.panel?.hold(held);
+    if (held) this.view.zoom(...this.view.range());
+    else this.view.reset();
   }
 
-  private hear(event: RunEvent): void {
-    if (!this.run) return;
-    if (event === "rows") {
-      const times = this.run.rowTimes();
-      if (times.length) this.view.extend(times.at(-1)!);
-      if (!this.paused) for (const chart of this.drawn) chart.update();
-    }
-    if (event === "about" && !this.paused) this.layout();
-    this.tell();
-  }
-
-  private tell(): void {
-    const { run } = this;
-    if (!run) return;
+  private showState(panel: Panel): void {
+    if (panel !== this.panel) return;
+    const { run } = panel;
     const { problem } = run.state;
-    const said = run.gone ?? (problem ? `${problem}. It is asked again every second.` : `${run.session.about.name} at ${this.address.value}`);
-    if (this.state.textContent !== said) this.state.textContent = said;
-    this.state.className = run.gone || problem ? "fault" : "hint";
+    const fault = run.gone ?? (problem ? `${problem}. It is asked again each second.` : undefined);
+    this.tell(fault ?? `${run.session.about.name} at ${this.address.value}`, fault !== undefined);
   }
 
-  /** A chart for each quantity, with a line for each flow or user that has it. */
-  private layout(): void {
-    const { run } = this;
-    if (!run) return;
-    const { columns, grid, about } = run.session;
-    const signature = JSON.stringify([columns, grid, about.cells]);
-    if (signature === this.signature) return;
-    this.signature = signature;
-    for (const chart of this.drawn) chart.destroy();
-    const kinds = new Map(columns.map(({ of, column }) => [`${of} ${column}`, { of, column }]));
-    const charts = [...kinds.values()].map(({ of, column }) => {
-      const names = columns.filter((one) => one.of === of && one.column === column).map(({ name }) => name);
-      const states = statesOf(column, "");
-      const options: ChartOptions = {
-        title: `${titleOf(column)} of ${of}s`,
-        unit: unitOf(column),
-        traces: names.map((name, index) => ({ label: name, colour: index, times: run.rowTimes, values: () => run.values(of, name, column) })),
-        ...(states ? { states } : {}),
-      };
-      return new Chart(options, this.view);
-    });
-    const grids = about.cells.flatMap((cell, number) =>
-      [false, true].flatMap((uplink) => {
-        const lanes = (grid?.lanes ?? []).map((lane, index) => ({ lane, index })).filter(({ lane }) => lane.uplink === uplink && about.users[lane.number]?.cell === number);
-        if (!grid || lanes.length === 0) return [];
-        const options = {
-          title: `Who gets which share of the ${uplink ? "uplink" : "downlink"} of ${cell.name}`,
-          prbs: cell.prbs,
-          bin_s: grid.bin_s,
-          times: run.binTimes,
-          lanes: lanes.map(({ lane, index }) => ({ label: lane.user, values: () => run.lane(index) })),
-        };
-        return [new ResourceGrid(options, this.view)];
-      }),
-    );
-    this.drawn = [...grids, ...charts];
-    replace(this.charts, this.drawn.map(({ element }) => element));
+  private tell(said: string, isFault: boolean): void {
+    if (this.state.textContent !== said) this.state.textContent = said;
+    this.state.className = isFault ? "fault" : "hint";
   }
 }

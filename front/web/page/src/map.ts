@@ -26,6 +26,7 @@ const KEY_STEP = 10;
 export class CellMap {
   readonly element: HTMLElement;
   private readonly root = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "map", role: "group", "aria-label": "Map of the cell" });
+  private readonly hint = h("p", { class: "hint" }, "Drag a user, or select it and use the arrow keys (10 m; 100 m with Shift).");
   private cells: readonly MapCell[] = [];
   private users: readonly MapUser[] = [];
   private dragged: { user: MapUser; x: number; y: number } | undefined;
@@ -34,7 +35,7 @@ export class CellMap {
   private readonly going = new Map<string, { x: number; y: number; until: number }>();
 
   constructor(private readonly onmove: (user: string, x: number, y: number) => void) {
-    this.element = h("div", { class: "map-box" }, this.root, h("p", { class: "hint" }, "Drag a user, or select it and use the arrow keys (10 m; 100 m with Shift)."));
+    this.element = h("div", { class: "map-box" }, this.root, this.hint);
     this.root.addEventListener("pointermove", (event) => this.drag(event));
     this.root.addEventListener("pointerup", () => this.drop());
     this.root.addEventListener("pointercancel", () => {
@@ -46,6 +47,7 @@ export class CellMap {
   show(cells: readonly MapCell[], users: readonly MapUser[]): void {
     this.cells = cells;
     this.users = users;
+    this.hint.hidden = !users.some(({ movable }) => movable);
     if (this.dragged) return;
     const farthest = Math.max(100, ...[...cells, ...users].flatMap(({ x, y }) => [Math.abs(x), Math.abs(y) * 1.3]));
     // Room to drag users outwards; it grows and shrinks in steps, so that the map holds still.

@@ -1,4 +1,4 @@
-// A run: what can be changed while it plays, and its charts.
+// A run, or a command that is watched: its charts, and what can be changed while it plays.
 
 import { announce, field, h, replace, select } from "./dom";
 import { Chart, type ChartOptions, type Trace } from "./chart";
@@ -19,7 +19,8 @@ const MOVE_REST_MS = 250;
 const MOST_LIMITS = 3;
 
 export interface PanelHost {
-  controls: Controls;
+  /** Those that flows may have; undefined: what runs elsewhere is watched, and nothing can be changed. */
+  controls: Controls | undefined;
   view: TimeView;
   /** Charts of two runs side by side have the same scales. */
   pairs: Pairs;
@@ -34,7 +35,7 @@ export interface PanelHost {
 export class Panel {
   /** Its charts. */
   readonly element: HTMLElement;
-  /** What can be changed while it plays. */
+  /** Its users, its tables, and what can be changed while it plays. */
   readonly live: HTMLElement;
   run!: Run;
   private readonly cards = h("div", {});
@@ -49,12 +50,16 @@ export class Panel {
   private edits: Promise<unknown> = Promise.resolve();
   private readonly drawMap = () => this.showUsers();
 
+  /** Whether the picture stands still while the figures go on. */
+  private still = false;
+
   constructor(
     readonly title: string,
     private readonly host: PanelHost,
   ) {
+    const heading = host.controls ? "Change now" : "";
     this.element = h("section", { class: "panel", "aria-label": title || "Run" }, title ? h("h2", {}, title) : null, this.charts);
-    this.live = h("section", { class: "live", "aria-label": `Change now${title && `, ${title}`}` }, h("h2", {}, title || "Change now"), this.cards);
+    this.live = h("section", { class: "live", "aria-label": `${heading || "Watched"}${title && `, ${title}`}` }, title || heading ? h("h2", {}, title || heading) : null, this.cards);
   }
 
   async begin(text: string, paused: boolean, speed: number | "most"): Promise<void> {
@@ -62,8 +67,24 @@ export class Panel {
     this.layout();
   }
 
+  /** Watches the command that answers at this address. */
+  async attach(address: string): Promise<void> {
+    this.run = await Run.attach(address, (event) => this.hear(event));
+    this.layout();
+  }
+
+  /** Holds the picture still, or shows what has come since. */
+  hold(still: boolean): void {
+    this.still = still;
+    if (still) return;
+    this.layout();
+    for (const chart of this.drawn) chart.update();
+    this.showUsers();
+  }
+
   destroy(): void {
-    this.run?.end();
+    if (this.host.controls) this.run?.end();
+    else this.run?.detach();
     for (const chart of this.drawn) chart.destroy();
     this.host.pairs.forget(this.drawn);
     this.element.remove();
@@ -90,8 +111,8 @@ export class Panel {
     if (!this.run) return;
     const times = this.run.rowTimes();
     if (event === "rows" && times.length) this.host.view.extend(times.at(-1)!);
-    if (event === "about") this.layout();
-    if (event === "rows") {
+    if (event === "about" && !this.still) this.layout();
+    if (event === "rows" && !this.still) {
       for (const chart of this.drawn) chart.update();
       if (this.map) paint(this.drawMap);
     }
@@ -118,14 +139,17 @@ export class Panel {
     const known = new Set([...this.cards.querySelectorAll<HTMLElement>("[data-part]")].map((part) => part.dataset["part"]));
     const part = (name: string, title: string, first: boolean, ...content: (HTMLElement | null)[]) =>
       h("details", { class: "card", "data-part": name, open: known.has(name) ? open.has(name) : first }, h("summary", {}, title), content);
-    this.map = about.users.length ? (this.map ?? new CellMap((user, x, y) => this.moveSoon(user, x, y))) : undefined;
+    const { controls } = this.host;
+    // Only an emulation says where its users are.
+    const placed = controls ? about.users.length > 0 : about.users.some(({ name }) => this.run.columnsOf("user", name).includes("x_m"));
+    this.map = placed ? (this.map ?? new CellMap((user, x, y) => this.moveSoon(user, x, y))) : undefined;
     // On a narrow page the charts would be far below.
     const wide = matchMedia("(min-width: 40rem)").matches;
     const cards = [
-      this.map ? part("map", "Users", true, this.map.element, about.cells.length > 1 ? this.handover(about) : null) : null,
-      part("flows", "Flows", wide, this.flows(about)),
-      about.users.length ? part("feed", "Radio information", false, this.feed()) : null,
-      about.links.length ? part("links", "Links", wide && !this.map, this.links(about)) : null,
+      this.map ? part("map", "Users", true, this.map.element, controls && about.cells.length > 1 ? this.handover(about) : null) : null,
+      controls ? part("flows", "Flows", wide, this.flows(about, controls)) : null,
+      controls && about.users.length ? part("feed", "Radio information", false, this.feed()) : null,
+      controls && about.links.length ? part("links", "Links", wide && !this.map, this.links(about)) : null,
       part("tables", "Tables so far", false, this.tables()),
       about.changes.length ? part("changes", `Changes (${about.changes.length})`, wide, changeList(about)) : null,
     ];
@@ -161,18 +185,18 @@ export class Panel {
     return h("div", { class: "row" }, field("User", user), field("To cell", to), go);
   }
 
-  private flows(about: ScenarioAbout): HTMLElement {
+  private flows(about: ScenarioAbout, controls: Controls): HTMLElement {
     const users = about.users.map(({ name }) => name);
     const fresh: BuildFlow = { user: users[0] ?? null, cc: "cubic" };
-    const add = h("details", { class: "flow", "data-flow": "" }, h("summary", {}, "Add a flow now"), new FlowForm(fresh, users, this.host.controls).element);
+    const add = h("details", { class: "flow", "data-flow": "" }, h("summary", {}, "Add a flow now"), new FlowForm(fresh, users, controls).element);
     add.append(h("button", { type: "button", class: "primary", onclick: () => void this.edit({ edit: "add_flow", flow: { ...fresh } }) }, "Add"));
-    return h("div", {}, about.flows.map((flow) => this.flowRow(flow)), add);
+    return h("div", {}, about.flows.map((flow) => this.flowRow(flow, controls)), add);
   }
 
-  private flowRow(flow: FlowAbout): HTMLElement {
+  private flowRow(flow: FlowAbout, controls: Controls): HTMLElement {
     const now = this.run.state.now_s;
     const over = flow.stop_s !== null && flow.stop_s <= now;
-    const editor = new ControlEditor(this.host.controls, flow.cc);
+    const editor = new ControlEditor(controls, flow.cc);
     const change = h("button", { type: "button", class: "primary", onclick: () => void this.edit({ edit: "replace_flow", flow: flow.entry, cc: editor.value() }) }, "Change");
     const target = /c2tcp/.test(flow.cc)
       ? h(
@@ -228,23 +252,24 @@ export class Panel {
   // ---- charts ----
 
   private layoutCharts(): void {
-    const options = this.chartOptions();
     const { grid, about } = this.run.session;
-    const signature = JSON.stringify([options.map(({ title, unit, states, traces }) => [title, unit, states, traces.map(({ label }) => label)]), grid, about.cells, this.flow, this.user]);
+    const [common, own] = [this.commonCharts(), this.ownCharts()];
+    const signature = JSON.stringify([[...common, ...own].map(({ title, unit, states, traces }) => [title, unit, states, traces.map(({ label }) => label)]), grid, about.cells, this.flow, this.user]);
     if (signature !== this.signature) {
       this.signature = signature;
       for (const chart of this.drawn) chart.destroy();
       this.host.pairs.forget(this.drawn);
-      const charts = options.map((one) => new Chart(one, this.host.view, this.host.pairs));
+      const [shared, chosen] = [common, own].map((options) => options.map((one) => new Chart(one, this.host.view, this.host.pairs))) as [Chart[], Chart[]];
       const grids = this.grids();
-      this.drawn = [...charts, ...grids];
+      this.drawn = [...shared, ...chosen, ...grids];
       const choose = h(
         "div",
         { class: "row choose" },
         about.flows.length > 1 ? field("States of flow", select(about.flows.map(({ name, cc }) => [name, `${name} (${cc})`]), this.flow, (name) => this.choose(name, this.user))) : null,
         about.users.length > 1 ? field("Radio of user", select(about.users.map(({ name }) => [name, name]), this.user, (name) => this.choose(this.flow, name))) : null,
       );
-      replace(this.charts, charts.slice(0, 1).map((chart) => chart.element), grids.map((chart) => chart.element), charts.slice(1, 6).map((chart) => chart.element), choose, charts.slice(6).map((chart) => chart.element));
+      const elements = (charts: readonly (Chart | ResourceGrid)[]) => charts.map(({ element }) => element);
+      replace(this.charts, elements(shared.slice(0, 1)), elements(grids), elements(shared.slice(1)), choose, elements(chosen));
       this.host.laidOut();
     }
     for (const chart of this.drawn) {
@@ -307,15 +332,23 @@ export class Panel {
     });
   }
 
-  private chartOptions(): ChartOptions[] {
-    const { about } = this.run.session;
-    const flows = about.flows;
+  private known(of: "flow" | "link" | "user", name: string, column: string): boolean {
+    const columns = this.run.columnsOf(of, name);
     // Before its first row a flow has no columns yet.
-    const known = (of: "flow" | "link", name: string, column: string) => {
-      const columns = this.run.columnsOf(of, name);
-      return columns.length === 0 || columns.includes(column);
-    };
-    const perFlow = (column: string) => flows.map(({ name }, index) => this.trace("flow", name, column, name, index)).filter((_, index) => known("flow", flows[index]!.name, column));
+    return columns.length === 0 || columns.includes(column);
+  }
+
+  /** A trace of each of these that has the column. */
+  private traces(of: "flow" | "link" | "user", names: readonly string[], column: string): Trace[] {
+    return names.map((name, index) => this.trace(of, name, column, name, index)).filter((_, index) => this.known(of, names[index]!, column));
+  }
+
+  /** Charts of all flows. */
+  private commonCharts(): ChartOptions[] {
+    const { about } = this.run.session;
+    const flows = about.flows.map(({ name }) => name);
+    const users = about.users.map(({ name }) => name);
+    const perFlow = (column: string) => this.traces("flow", flows, column);
     const bottlenecks = this.bottlenecks(about);
     const capacity = bottlenecks
       .slice(0, MOST_LIMITS)
@@ -330,19 +363,25 @@ export class Panel {
         title: "Waiting data",
         about: "In the base station's buffers, and in the queues of links.",
         unit: unitOf("_bytes"),
-        traces: about.users.length
-          ? about.users.map(({ name }, index) => this.trace("user", name, "queue_bytes", name, index))
-          : bottlenecks.map(({ link }, index) => this.trace("link", link, "queued_bytes", link, index)),
+        traces: users.length ? this.traces("user", users, "queue_bytes") : this.traces("link", bottlenecks.map(({ link }) => link), "queued_bytes"),
       },
     ];
+    return charts.filter(({ traces }) => traces.length > 0);
+  }
+
+  /** Charts of the flow and of the user that are chosen. */
+  private ownCharts(): ChartOptions[] {
+    const { flows } = this.run.session.about;
     const cc = flows.find(({ name }) => name === this.flow)?.cc ?? "";
-    charts.push(...this.stateCharts(this.flow, cc));
+    const charts = this.stateCharts(this.flow, cc);
     if (this.user) {
-      const of = (column: string, label: string, place: number) => this.trace("user", this.user, column, label, place);
+      const { user } = this;
+      const lines = (...named: [column: string, label: string][]) =>
+        named.map(([column, label], place) => this.trace("user", user, column, label, place)).filter((_, place) => this.known("user", user, named[place]![0]));
       charts.push(
-        { title: `CQI and MCS of ${this.user}`, unit: { name: "index", factor: 1 }, traces: [of("cqi", "CQI", 0), of("mcs", "MCS", 1), of("uplink_mcs", "MCS, uplink", 2)] },
-        { title: `SINR of ${this.user}`, unit: unitOf("_db"), fromZero: false, traces: [of("sinr_db", "downlink", 0), of("uplink_sinr_db", "uplink", 1)] },
-        { title: `Rate of the radio of ${this.user}`, about: "Size of the transport blocks sent for the first time.", unit: unitOf("_bit_s"), traces: [of("scheduled_bit_s", "downlink", 0), of("uplink_scheduled_bit_s", "uplink", 1)] },
+        { title: `CQI and MCS of ${this.user}`, unit: { name: "index", factor: 1 }, traces: lines(["cqi", "CQI"], ["mcs", "MCS"], ["uplink_mcs", "MCS, uplink"]) },
+        { title: `SINR of ${this.user}`, unit: unitOf("_db"), fromZero: false, traces: lines(["sinr_db", "downlink"], ["uplink_sinr_db", "uplink"]) },
+        { title: `Rate of the radio of ${this.user}`, about: "Size of the transport blocks sent for the first time.", unit: unitOf("_bit_s"), traces: lines(["scheduled_bit_s", "downlink"], ["uplink_scheduled_bit_s", "uplink"]) },
       );
     }
     return charts.filter(({ traces }) => traces.length > 0);

@@ -1,6 +1,6 @@
 // The view in which runs are played.
 
-import { announce, download, field, h, replace, select } from "./dom";
+import { announce, download, field, h, inline, replace, select } from "./dom";
 import { ask, expand, squeeze } from "./api";
 import { Pairs } from "./chart";
 import { number } from "./columns";
@@ -493,8 +493,4 @@ export class Play implements Shown {
 /** A scenario's text with another control in the flows that have this one. */
 export function withControl(text: string, cc: string, by: string): string {
   return text.replaceAll(`cc = ${JSON.stringify(cc)}`, `cc = ${JSON.stringify(by)}`);
-}
-
-function inline(label: string, control: HTMLElement): HTMLElement {
-  return h("label", { class: "inline" }, label, control);
 }
