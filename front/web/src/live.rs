@@ -18,12 +18,12 @@ use ranpace_network::{Column, Series};
 use tokio::sync::broadcast;
 
 use crate::frame::{Frame, Kind};
-use crate::live::reading::Reading;
+use crate::live::reading::{MOST, Reading};
 use crate::live::source::Source;
 use crate::problem::Refusal;
 use crate::protocol::{
-    ColumnAbout, GridAbout, GridLane, Message, Phase, PlayState, ScenarioAbout, Session, Speed, Subject,
-    UserAbout,
+    ColumnAbout, FlowAbout, GridAbout, GridLane, Message, Phase, PlayState, ScenarioAbout, Session, Speed,
+    Subject, UserAbout,
 };
 use crate::session::{BACKLOG, Command, Event, Handle, Joined, NOT_YET_WATCHED, UNWATCHED, text_of};
 
@@ -35,8 +35,12 @@ const RETRY: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(500);
 /// Rows that are kept: ten minutes. When there are more, the older half is forgotten.
 const ROWS: usize = 6_000;
-/// Columns that are kept: with [`ROWS`], 24 MB. Those of flows that come later are left out.
+/// Columns that are kept: with [`ROWS`], 24 MB. When there are more, those of flows that have ended are forgotten.
 const COLUMNS: usize = 500;
+/// Users with PRBs that are kept, so that many may come and go: with [`ROWS`], 6 MB. Ours.
+const LANES: usize = 2 * MOST;
+/// Flows that have ended are shown for this long. Ours: as long as the page shows rows at first.
+const ENDED: Duration = Duration::from_secs(10);
 
 /// A source that is watched.
 pub struct Live {
@@ -55,6 +59,8 @@ pub struct Live {
     /// PRBs of each user that was seen, downlink and uplink.
     lanes: Vec<(UserAbout, [Vec<f64>; 2])>,
     about: ScenarioAbout,
+    /// Flows that are shown, and when each was last named.
+    flows: Vec<(FlowAbout, f64)>,
     has_grid: bool,
     /// Why it does not answer; empty while it does.
     problem: String,
@@ -81,6 +87,7 @@ impl Live {
             columns: Vec::new(),
             lanes: Vec::new(),
             about: about(),
+            flows: Vec::new(),
             has_grid: false,
             problem: String::new(),
         };
@@ -154,38 +161,53 @@ impl Live {
         if self.times.len() >= ROWS {
             self.forget();
         }
-        let (rows, columns, lanes) = (self.times.len(), self.columns.len(), self.lanes.len());
+        let (rows, lanes) = (self.times.len(), self.lanes.len());
         self.times.push(self.begun.elapsed().as_secs_f64());
-        let Reading { name, cells, links, users, flows, values, prbs } = reading;
+        let Reading { name, cells, links, mut users, flows, values, prbs } = reading;
+        let flows = self.shown(flows);
+        let mut is_new = false;
         for (about, value) in values {
             if let Some((_, column)) = self.columns.iter_mut().find(|(known, _)| *known == about) {
                 column.push(value);
-            } else if self.columns.len() < COLUMNS {
+                continue;
+            }
+            let before = self.columns.len();
+            if before >= COLUMNS {
+                self.columns.retain(|(known, _)| {
+                    known.of != Subject::Flow || flows.iter().any(|flow| flow.name == known.name)
+                });
+                is_new |= self.columns.len() < before;
+            }
+            if self.columns.len() < COLUMNS {
                 let mut column = vec![f64::NAN; rows];
                 column.push(value);
                 self.columns.push((about, column));
+                is_new = true;
             }
         }
         // What it does not name any more has no value.
         self.columns.iter_mut().for_each(|(_, column)| column.resize(rows + 1, f64::NAN));
         self.has_grid |= prbs.is_some();
         for (user, prbs) in users.iter().zip(prbs.unwrap_or_default()) {
-            let place =
-                self.lanes.iter().position(|(known, _)| known.name == user.name).unwrap_or_else(|| {
-                    self.lanes.push((user.clone(), [vec![0.0; rows], vec![0.0; rows]]));
-                    self.lanes.len() - 1
-                });
+            let lanes_before = self.lanes.len();
+            let known = self.lanes.iter().position(|(known, _)| known.name == user.name);
+            if known.is_none() && self.lanes.len() < LANES {
+                self.lanes.push((user.clone(), [vec![0.0; rows], vec![0.0; rows]]));
+            }
+            let Some((known, lanes)) = self.lanes.get_mut(known.unwrap_or(lanes_before)) else { continue };
             // It may be in another cell now.
-            self.lanes[place].0.cell = user.cell;
-            for (lane, value) in self.lanes[place].1.iter_mut().zip(prbs) {
+            known.cell = user.cell;
+            for (lane, value) in lanes.iter_mut().zip(prbs) {
                 lane.push(value);
             }
         }
         self.lanes.iter_mut().flat_map(|(_, lanes)| lanes).for_each(|lane| lane.resize(rows + 1, 0.0));
-        // Lanes are numbered by the users that were seen.
-        let users = self.lanes.iter().map(|(user, _)| user.clone()).collect();
+        if self.has_grid {
+            // Lanes are numbered by the users that were seen.
+            users = self.lanes.iter().map(|(user, _)| user.clone()).collect();
+        }
         let about = ScenarioAbout { name, cells, links, users, flows, ..about() };
-        let is_new = about != self.about || columns != self.columns.len() || lanes != self.lanes.len();
+        is_new |= about != self.about || lanes != self.lanes.len();
         self.about = about;
         let was = std::mem::take(&mut self.problem);
         if is_new || !was.is_empty() {
@@ -195,6 +217,24 @@ impl Live {
         self.send_message(&Message::State(self.state()));
     }
 
+    /// The flows that are shown when these are there now: those, and some that ended lately.
+    fn shown(&mut self, flows: Vec<FlowAbout>) -> Vec<FlowAbout> {
+        let now = self.times.last().copied().unwrap_or_default();
+        for flow in flows {
+            match self.flows.iter_mut().find(|(known, _)| known.name == flow.name) {
+                Some(known) => *known = (flow, now),
+                None => self.flows.push((flow, now)),
+            }
+        }
+        self.flows.retain(|(_, named)| now - named <= ENDED.as_secs_f64());
+        while self.flows.len() > MOST
+            && let Some(ended) = self.flows.iter().position(|(_, named)| *named < now)
+        {
+            self.flows.remove(ended);
+        }
+        self.flows.iter().map(|(flow, _)| flow.clone()).collect()
+    }
+
     /// Keeps the newer half of the rows; viewers join anew.
     fn forget(&mut self) {
         let old = self.times.len() / 2;
@@ -202,6 +242,7 @@ impl Live {
         self.columns.iter_mut().for_each(|(_, column)| drop(column.drain(..old)));
         self.columns.retain(|(_, column)| column.iter().any(|value| !value.is_nan()));
         self.lanes.iter_mut().flat_map(|(_, lanes)| lanes).for_each(|lane| drop(lane.drain(..old)));
+        self.lanes.retain(|(_, lanes)| lanes.iter().flatten().any(|prbs| *prbs > 0.0));
         self.generation += 1;
         let _ = self.events.send(Event::Again);
     }
@@ -245,7 +286,13 @@ impl Live {
         let mut frames = vec![Frame { kind: Kind::Rows, generation, first, times, columns }.encode()];
         if self.has_grid {
             let columns = self.lanes.iter().flat_map(|(_, lanes)| lanes).map(|lane| &lane[from..]).collect();
-            frames.push(Frame { kind: Kind::Grid, generation, first, times, columns }.encode());
+            // Times of bins are their beginnings: the readings before.
+            let begins = (from..self.times.len()).map(|row| match row.checked_sub(1) {
+                Some(before) => self.times[before],
+                None => self.times[row] - PERIOD.as_secs_f64(),
+            });
+            let begins: Vec<f64> = begins.collect();
+            frames.push(Frame { kind: Kind::Grid, generation, first, times: &begins, columns }.encode());
         }
         frames
     }
@@ -283,5 +330,43 @@ fn about() -> ScenarioAbout {
         proxies: Vec::new(),
         changes: Vec::new(),
         series_bytes: 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reading with one flow that has three columns.
+    fn reading(flow: usize) -> Reading {
+        let mut reading = Reading::default();
+        let name = format!("flow {flow}");
+        for column in ["goodput_bit_s", "cwnd_bytes", "srtt_s"] {
+            reading.push(Subject::Flow, &name, column, Some(flow as f64));
+        }
+        reading.push_flow(&name, ["a".to_owned(), "b".to_owned()], "cubic", "");
+        reading.users.push(UserAbout {
+            name: "10.0.0.2".to_owned(),
+            cell: 0,
+            position_m: None,
+            can_move: false,
+        });
+        reading
+    }
+
+    #[test]
+    fn flows_come_and_go_for_ever_in_bounded_memory_and_the_latest_are_shown() {
+        let source = Source::new("127.0.0.1:9".parse().unwrap());
+        let (mut live, _handle) = Live::new("1".to_owned(), source, reading(0));
+        for flow in 1..2 * ROWS {
+            live.take(reading(flow));
+            assert!(live.columns.len() <= COLUMNS && live.flows.len() <= MOST && live.times.len() <= ROWS);
+            let name = format!("flow {flow}");
+            assert!(live.about.flows.iter().any(|known| known.name == name));
+            let column = live.columns.iter().find(|(about, _)| about.name == name).unwrap();
+            assert_eq!((column.1.len(), column.1.last()), (live.times.len(), Some(&(flow as f64))));
+        }
+        // It knows no PRBs, and its users are named all the same.
+        assert_eq!(live.about.users.len(), 1);
     }
 }

@@ -28,7 +28,8 @@ fn source(good: usize) -> (SocketAddr, Arc<AtomicUsize>) {
             let head = String::from_utf8_lossy(&head[..read]).into_owned();
             if head.starts_with("GET /show ") {
                 // It is no server of pages.
-                let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                let _ = stream
+                    .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
                 continue;
             }
             let ecgi = json!({ "cellId": "0x1", "plmn": { "mcc": "001", "mnc": "01" } });

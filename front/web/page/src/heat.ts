@@ -169,7 +169,9 @@ export class ResourceGrid {
     for (let pixel = 0; pixel < pixels; pixel += 1) {
       const start = from + pixel * step;
       const first = indexAt(times, start);
-      if (first < 0 || start > times[first]! + bin_s * (1 + 1e-6)) continue;
+      // What runs elsewhere is read at times that vary by a little, which leaves no gap.
+      const isFollowed = times[first + 1]! - times[first]! < 2 * bin_s;
+      if (first < 0 || (!isFollowed && start > times[first]! + bin_s * (1 + 1e-6))) continue;
       const last = Math.max(first, indexAt(times, start + step - 1e-9));
       for (let lane = 0; lane < lanes.length; lane += 1) {
         let sum = 0;

@@ -13,8 +13,10 @@ pub const PROXY: &str = "/run/ranpace-proxy.sock";
 pub const RNIS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8012);
 /// Where each emulation has a folder, which is called as its process.
 pub const EMULATIONS: &str = "/run/ranpace";
-/// The socket in that folder.
+/// Its own socket in that folder.
 pub const STATUS: &str = "status.sock";
+/// The socket of its proxy, if it has a real one.
+pub const REAL_PROXY: &str = "proxy.sock";
 
 /// Where a running command answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +62,7 @@ impl Address {
         let address: Self = text.parse().map_err(Refusal::impossible)?;
         let is_usual = match &address {
             Self::Tcp(of) => *of == RNIS || is_local && of.ip().to_canonical().is_loopback(),
-            Self::Unix(path) => path == Path::new(PROXY) || Self::is_emulation(path),
+            Self::Unix(path) => path == Path::new(PROXY) || Self::of_emulation(path).is_some(),
         };
         if is_usual || allowed.contains(&address) {
             return Ok(address);
@@ -70,21 +72,29 @@ impl Address {
         )))
     }
 
-    /// Whether a socket is an emulation's.
-    pub fn is_emulation(path: &Path) -> bool {
-        let rest = path.strip_prefix(EMULATIONS).ok().and_then(Path::to_str);
-        let process = rest.and_then(|rest| rest.strip_suffix(STATUS)).and_then(|rest| rest.strip_suffix('/'));
-        process.is_some_and(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
+    /// The name of a socket in the folder of an emulation.
+    pub fn of_emulation(path: &Path) -> Option<&'static str> {
+        let rest = path.strip_prefix(EMULATIONS).ok().and_then(Path::to_str)?;
+        let (process, name) = rest.split_once('/')?;
+        let is_process = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
+        [STATUS, REAL_PROXY].into_iter().find(|known| is_process && name == *known)
     }
 
     /// The usual addresses, and what answers there.
-    pub fn usual() -> Vec<(Self, &'static str)> {
-        let folders = std::fs::read_dir(EMULATIONS).into_iter().flatten().flatten();
-        let sockets = folders.map(|folder| folder.path().join(STATUS));
-        let emulations = sockets.filter(|path| Self::is_emulation(path) && path.exists());
-        let mut all: Vec<_> = emulations.map(|path| (Self::Unix(path), "an emulation")).collect();
+    pub fn usual() -> Vec<(Self, String)> {
+        let mut all = Vec::new();
+        for folder in std::fs::read_dir(EMULATIONS).into_iter().flatten().flatten() {
+            let process = folder.file_name().to_string_lossy().into_owned();
+            for (socket, what) in [(STATUS, "emulation"), (REAL_PROXY, "proxy of the emulation")] {
+                let path = folder.path().join(socket);
+                if path.exists() && Self::of_emulation(&path).is_some() {
+                    all.push((Self::Unix(path), format!("{what} {process}")));
+                }
+            }
+        }
         all.sort();
-        all.extend([(Self::Unix(PROXY.into()), "a proxy"), (Self::Tcp(RNIS), "an RNIS server")]);
+        all.push((Self::Unix(PROXY.into()), "a proxy".to_owned()));
+        all.push((Self::Tcp(RNIS), "an RNIS server".to_owned()));
         all
     }
 }
@@ -107,6 +117,7 @@ mod tests {
             ("[::ffff:127.0.0.1]:1", None, forbidden),
             ("unix:/run/ranpace-proxy.sock", None, None),
             ("unix:/run/ranpace/17/status.sock", None, None),
+            ("unix:/run/ranpace/17/proxy.sock", None, None),
             ("192.0.2.1:80", None, None),
             ("unix:/tmp/a.sock", None, None),
             ("192.0.2.1:81", forbidden, forbidden),

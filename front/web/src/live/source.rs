@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
 
-use crate::live::address::Address;
+use crate::live::address::{Address, STATUS};
 use crate::live::reading::{Counters, Reading};
 use crate::live::{emulation, proxy, radio, serve};
 use crate::protocol::LiveSource;
@@ -46,7 +46,7 @@ impl Source {
     /// One that has not been read.
     pub fn new(address: Address) -> Self {
         let kind = match &address {
-            Address::Unix(path) if Address::is_emulation(path) => Some(Kind::Emulation),
+            Address::Unix(path) if Address::of_emulation(path) == Some(STATUS) => Some(Kind::Emulation),
             Address::Unix(_) => Some(Kind::Proxy),
             Address::Tcp(_) => None,
         };
@@ -98,13 +98,13 @@ impl Source {
 pub fn found(allowed: &[Address]) -> Vec<LiveSource> {
     let Ok(runtime) = runtime() else { return Vec::new() };
     let usual = Address::usual().into_iter();
-    let allowed = allowed.iter().map(|address| (address.clone(), "allowed by --attach"));
+    let allowed = allowed.iter().map(|address| (address.clone(), "allowed by --attach".to_owned()));
     runtime.block_on(async {
         let mut asked = JoinSet::new();
         for (place, (address, what)) in usual.chain(allowed).enumerate() {
             asked.spawn(async move {
                 let reading = Source::new(address.clone()).ask().await.ok()?;
-                let what = if reading.name.starts_with("emulation") { reading.name } else { what.to_owned() };
+                let what = if reading.name.starts_with("emulation") { reading.name } else { what };
                 Some((place, LiveSource { address: address.to_string(), what }))
             });
         }
