@@ -361,7 +361,7 @@ export class Panel {
       { title: "Pacing rate", about: "Empty where the window alone decides.", unit: unitOf("_bit_s"), traces: perFlow("pacing_bit_s") },
       {
         title: "Waiting data",
-        about: "In the base station's buffers, and in the queues of links.",
+        about: "In the base station's buffers, in the queues of links, or in a proxy that is watched.",
         unit: unitOf("_bytes"),
         traces: users.length ? this.traces("user", users, "queue_bytes") : this.traces("link", bottlenecks.map(({ link }) => link), "queued_bytes"),
       },

@@ -38,7 +38,7 @@ struct Flow {
     backlog_bytes: u64,
 }
 
-/// What a proxy says. The RTT of a flow is that of its user's side.
+/// What a proxy says. The RTT to the user is the smallest one of lately, which its decisions follow from.
 pub fn reading(proxy: Proxy, counters: &mut Counters, now: Instant) -> Reading {
     let mut reading = Reading { name: format!("proxy {}", proxy.name), ..Reading::default() };
     let mut waiting = BTreeMap::<IpAddr, u64>::new();
@@ -57,7 +57,7 @@ pub fn reading(proxy: Proxy, counters: &mut Counters, now: Instant) -> Reading {
             ("goodput_bit_s", counters.rate(&name, flow.down_bytes, now)),
             ("pacing_bit_s", flow.user_rate_bits_per_s.map(|rate| rate as f64)),
             ("cwnd_bytes", flow.user_window_bytes.map(|window| window as f64)),
-            ("srtt_s", flow.user_rtt_us.map(seconds)),
+            ("proxy_user_rtt_min_s", flow.user_rtt_us.map(seconds)),
             ("proxy_server_rtt_s", Some(seconds(flow.server_rtt_us))),
             ("proxy_server_window_bytes", Some(flow.server_window_bytes.into())),
             ("proxy_backlog_bytes", Some(flow.backlog_bytes as f64)),
