@@ -78,7 +78,7 @@ pub enum OfferError {
 
 /// Whether a control has a half that measures what a QUIC receiver sees: the messages of a cell to all users are not among that.
 fn has_half(entry: &Entry) -> bool {
-    let half = entry.receiver.and_then(|build| build(&mut Options::default()).ok());
+    let half = entry.receiver.and_then(|build| build(&mut Options::default()).ok().flatten());
     half.is_some_and(|half| !half.wants_cell()) && entry.transport == Transport::Tcp
 }
 

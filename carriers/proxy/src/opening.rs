@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use ranpace_proxy_options::TcpInfo;
 use ranpace_units::{Bytes, Span, Time};
 use rustix::event::epoll::{self, EventFlags};
+use rustix::event::{EventfdFlags, eventfd};
 use socket2::SockRef;
 
 use crate::alive::CERTAIN;
@@ -214,9 +215,10 @@ impl Proxy {
             let Some(socket) = self.listeners.get(listener) else { return };
             // Who is accepted first needs a descriptor for the server's leg, too: without one it would be reset.
             if self.config.handshake == config::Handshake::AcceptFirst && self.reserve.is_none() {
-                match self.wake.as_fd().try_clone_to_owned() {
+                // An open file of its own: a copy of another descriptor would not count for the limit of the whole system.
+                match eventfd(0, EventfdFlags::CLOEXEC) {
                     Ok(reserve) => self.reserve = Some(reserve),
-                    Err(error) => return self.accept_later(now, &error),
+                    Err(error) => return self.accept_later(now, &error.into()),
                 }
             }
             match legs::accept(socket) {

@@ -173,7 +173,7 @@ pub struct Proxy {
     housekeeping_at: Time,
     /// The system has no descriptor for a connection that waits to be accepted; until then none is accepted.
     pub(crate) accept_again_at: Option<Time>,
-    /// A descriptor that is given up for the server's leg of a client that was accepted first, where there is no other.
+    /// An open file that is given up for the server's leg of a client that was accepted first, where there is no other.
     pub(crate) reserve: Option<OwnedFd>,
     /// Until then connections may come that listeners accepted while they were another process's.
     pub(crate) inherited_until: Time,

@@ -16,8 +16,9 @@ struct User {
 /// The users whose hints are wanted: numbers, with addresses in the feed. Shared with the thread that reads the feed.
 pub type Wanted = Arc<Mutex<HashMap<u32, IpAddr>>>;
 
-/// All users that have connections. A user is known by one of its addresses, and has a number for as long as it has connections; a
-/// number never becomes another address's, so that a hint that is on its way cannot be taken for another user's.
+/// All users that have connections. A user is known by one of its addresses, and has a number for as long as it has connections, also if
+/// it becomes known by another address. A number never becomes another user's, so that a hint that is on its way cannot be taken for one
+/// about that user.
 #[derive(Debug, Default)]
 pub struct Users {
     /// The address in the feed of other addresses, from the configuration, and from the feed.
@@ -52,9 +53,10 @@ impl Users {
         let known_as = |users: &Self| -> Vec<IpAddr> {
             users.clients.keys().map(|client| users.address(*client)).collect()
         };
-        let before = known_as(self);
+        let mut before = known_as(self);
         self.told = told;
         let after = known_as(self);
+        self.rename(&mut before, &after);
         let counts: Vec<usize> = self.clients.values().copied().collect();
         let moved = || before.iter().zip(&after).zip(&counts).filter(|((before, after), _)| before != after);
         // In this order, who stays keeps its number.
@@ -63,6 +65,35 @@ impl Users {
         });
         moved().for_each(|((before, _), count)| self.take(*before, *count));
         moved().next().is_some()
+    }
+
+    /// Users all of whose connections become those of one address that nobody is known by yet keep their numbers, and with them what is
+    /// allocated to them: only their first address has changed. Where several users become one, the oldest gives it its number. `before`
+    /// and `after` have the address by which the user of each client was known, and is known now; `before` is brought up to date.
+    fn rename(&mut self, before: &mut [IpAddr], after: &[IpAddr]) {
+        // The new address of each old one; `None` if there are several.
+        let mut new = HashMap::new();
+        for (before, after) in before.iter().zip(after) {
+            new.entry(*before)
+                .and_modify(|only: &mut Option<IpAddr>| *only = only.filter(|only| only == after))
+                .or_insert(Some(*after));
+        }
+        let mut renamed: Vec<(u32, IpAddr, IpAddr)> = new
+            .into_iter()
+            .filter_map(|(old, new)| Some((self.by_address.get(&old)?.number, old, new?)))
+            .filter(|(_, _, new)| !self.by_address.contains_key(new))
+            .collect();
+        renamed.sort_unstable();
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        for (number, old, new) in renamed {
+            if self.by_address.contains_key(&new) {
+                continue;
+            }
+            let Some(user) = self.by_address.remove(&old) else { continue };
+            self.by_address.insert(new, user);
+            wanted.insert(number, new);
+            before.iter_mut().filter(|address| **address == old).for_each(|address| *address = new);
+        }
     }
 
     /// The address under which the user of this address is known.
@@ -168,6 +199,27 @@ mod tests {
         assert!(users.number(v6).is_some_and(|number| ![first, second, third].contains(&number)));
     }
 
+    #[test]
+    fn a_user_whose_first_address_changes_keeps_its_number() {
+        let [v4, v6, new, other]: [IpAddr; 4] =
+            ["10.0.0.2", "fd00::2", "fd00::9", "10.0.0.3"].map(|text| text.parse().expect("an address"));
+        let mut users = Users::default();
+        users.on_addresses(HashMap::from([(v6, v4)]));
+        let [first, second] = [v6, other].map(|client| users.begin(client));
+        assert_eq!(users.begin(v4), first);
+        // The feed names another address first, of which there are no connections.
+        assert!(!users.on_addresses(HashMap::from([(v6, new), (v4, new)])), "nobody moves");
+        assert_eq!([v6, v4, new].map(|client| users.number(client)), [Some(first); 3]);
+        let wanted = |users: &Users| users.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        assert_eq!(wanted(&users), HashMap::from([(first, new), (second, other)]));
+        // Two users become one, which is known by an address that is new, too: the older one's number is its.
+        let last: IpAddr = "fd00::10".parse().expect("an address");
+        assert!(users.on_addresses(HashMap::from([v6, v4, other].map(|client| (client, last)))));
+        assert_eq!([v6, v4, other].map(|client| users.number(client)), [Some(first); 3]);
+        assert_eq!(wanted(&users), HashMap::from([(first, last)]));
+        assert_eq!(users.connections(last), 3);
+    }
+
     #[derive(Clone, Debug)]
     enum Event {
         Begin(u8),
@@ -213,8 +265,21 @@ mod tests {
                             users.number(client(last)).filter(|_| open.get(&last).is_some_and(|count| *count > 0))
                         });
                         let before = numbers(&users);
+                        let known_as = |users: &Users| [0, 1, 2, 3, 4, 5].map(|last| users.address(client(last)));
+                        let addresses = known_as(&users);
                         let moved = users.on_addresses(told.clone());
                         prop_assert_eq!(moved, numbers(&users) != before);
+                        // A user of which all, and nobody else, has become known by an address by which nobody was known keeps its number.
+                        let now = known_as(&users);
+                        let is_open = |last: &usize| open.get(&(*last as u8)).is_some_and(|count| *count > 0);
+                        let all = || (0..6).filter(is_open);
+                        for last in all() {
+                            let is_same = all().all(|other| (addresses[other] == addresses[last]) == (now[other] == now[last]));
+                            let was_free = all().all(|other| addresses[other] != now[last] || addresses[other] == addresses[last]);
+                            if is_same && was_free {
+                                prop_assert_eq!(users.number(client(last as u8)), before[last]);
+                            }
+                        }
                     }
                 }
                 let mut fresh = Users::new(&configured);

@@ -6,18 +6,20 @@
 mod rig;
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use socket2::{Domain, Socket, Type};
 
 use rig::radio::{LTE_CAPACITY, PlayedCell, Radio};
 use rig::{
-    CLIENT, Host, Hosts, PATIENCE, PORT, ProxyProcess, SERVER, Wish, ready, receive, run, run_proxy, send,
-    until,
+    CLIENT, Host, Hosts, PATIENCE, PORT, ProxyProcess, SERVER, Wish, ready, ready_with, receive, run,
+    run_proxy, send, until,
 };
 
 #[test]
@@ -143,6 +145,118 @@ fn without_descriptors_new_connections_pass_and_what_waits_is_accepted_later() {
             let _stream = hosts.ask(Wish { up: 1, ..Wish::download(10) }).unwrap();
             proxy.shown().connections > 0
         });
+    }
+}
+
+/// System calls of the proxy's thread fail until this is dropped.
+struct Refusal(Child);
+
+/// Makes these system calls of the proxy's thread fail with this error; `socket:when=1` is the first one of `socket` (strace(1)). The control
+/// socket has another thread, which goes on.
+///
+/// `fs.file-max`, the system's own limit, is left alone: it is one for all namespaces and containers of the machine, and every process
+/// on it without CAP_SYS_ADMIN would fail, too.
+fn refuse(proxy: &ProxyProcess, error: &str, calls: &[&str]) -> Refusal {
+    let mut tasks = fs::read_dir(format!("/proc/{}/task", proxy.id())).unwrap().map(|task| task.unwrap());
+    let is_proxys = |task: &fs::DirEntry| {
+        fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "proxy_process\n")
+    };
+    let thread = tasks.find(is_proxys).unwrap();
+    let mut strace = Command::new("strace");
+    strace.args(["-qq", "-o", "/dev/null", "-p", &thread.file_name().into_string().unwrap()]);
+    for call in calls {
+        let (call, when) =
+            call.split_once(':').map_or((*call, String::new()), |(call, when)| (call, format!(":{when}")));
+        strace.args(["-e", &format!("inject={call}:error={error}{when}")]);
+    }
+    let refusal = Refusal(strace.spawn().unwrap());
+    until("the proxy's thread is traced", || {
+        let status = fs::read_to_string(thread.path().join("status")).unwrap();
+        status.contains(&format!("TracerPid:\t{}\n", refusal.0.id()))
+    });
+    refusal
+}
+
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        // It lets the thread go on at this signal.
+        let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM);
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn at_the_limit_of_the_process_or_of_the_system_open_connections_go_on_and_new_ones_wait_or_pass() {
+    let Some(_turn) = ready_with(&["strace"]) else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let wish = Wish { up: 1, ..Wish::download(300_000) };
+    for error in ["EMFILE", "ENFILE"] {
+        for (handshake, call, waits) in
+            [("exact", "socket", false), ("exact", "accept4", true), ("accept-first", "accept4", true)]
+        {
+            let case = format!("{handshake}, {error} of {call}");
+            let proxy = hosts.proxy(&format!("handshake = {handshake:?}"), "");
+            let older = hosts.ask(wish).unwrap();
+            until("it is split", || proxy.shown().connections == 1);
+            let refusal = refuse(&proxy, error, &[call, "pipe2"]);
+            let first = hosts.ask(wish).unwrap();
+            let before = cpu(proxy.id());
+            thread::sleep(Duration::from_millis(500));
+            assert!(cpu(proxy.id()) - before < 15, "{case}: it spins");
+            assert_eq!(proxy.shown().connections, 1, "{case}");
+            let repeated = repeated_syns(&hosts);
+            download(&hosts, 300_000);
+            assert_eq!(repeated_syns(&hosts), repeated, "{case}: it passed after a repetition");
+            finish(older, wish);
+            drop(refusal);
+            if waits {
+                until("what has waited is split", || proxy.shown().connections == 1);
+            }
+            finish(first, wish);
+            until("connections are split again", || {
+                let _stream = hosts.ask(Wish { up: 1, ..Wish::download(10) }).unwrap();
+                proxy.shown().connections > 0
+            });
+        }
+        // Without a single pipe, payload is copied.
+        let proxy = hosts.proxy("", "");
+        let refusal = refuse(&proxy, error, &["pipe2"]);
+        let stream = hosts.ask(wish).unwrap();
+        until("it is split", || proxy.shown().connections == 1);
+        finish(stream, wish);
+        drop((refusal, proxy));
+        // Who is accepted first would be reset without a socket for the server's leg: a file is kept open for that, and given up.
+        let proxy = hosts.proxy("handshake = \"accept-first\"", "");
+        let stream = hosts.ask(wish).unwrap();
+        until("it is split, and the file is there", || proxy.shown().connections == 1);
+        finish(stream, wish);
+        until("it has ended", || proxy.shown().connections == 0);
+        let refusal = refuse(&proxy, error, &["socket:when=1", "eventfd2"]);
+        let stream = hosts.ask(wish).unwrap();
+        until("it is split", || proxy.shown().connections == 1);
+        finish(stream, wish);
+        until("it has ended", || proxy.shown().connections == 0);
+        // Until there is another one, nobody is accepted.
+        let first = hosts.ask(wish).unwrap();
+        thread::sleep(Duration::from_millis(500));
+        let shown = proxy.shown();
+        assert_eq!((shown.connections, shown.handshakes), (0, 0), "{error}: accepted without a reserve");
+        download(&hosts, 300_000);
+        drop(refusal);
+        finish(first, wish);
+        until("connections are split again", || {
+            let _stream = hosts.ask(Wish { up: 1, ..Wish::download(10) }).unwrap();
+            proxy.shown().connections > 0
+        });
+        until("they have ended", || proxy.shown().connections == 0);
+        // If the reserve is of no use, because others have taken it, the client is reset, and nothing is left of it.
+        let (before, _) = proxy.used();
+        let refusal = refuse(&proxy, error, &["socket"]);
+        let refused = hosts.ask(wish).and_then(|mut stream| receive(&mut stream, wish.seed, || ()));
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionReset, "{error}");
+        drop(refusal);
+        until("its descriptors are closed", || proxy.used().0 <= before);
     }
 }
 

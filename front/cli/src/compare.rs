@@ -1,6 +1,6 @@
 //! `ranpace compare`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ArgGroup;
 use ranpace_cc::Algorithm;
@@ -106,50 +106,6 @@ fn usual() -> Vec<Algorithm> {
     ["cubic", "bbr1", "vegas", "c2tcp:target=50ms"].into_iter().filter_map(|name| name.parse().ok()).collect()
 }
 
-/// The lines of a page between which the tables stand.
-const MARKS: [&str; 2] = ["<!-- compare --all -->", "<!-- end -->"];
-
-fn read_page(page: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(page)
-        .map_err(|error| Failure::asked(format!("cannot read the page {}: {error}", page.display())))
-}
-
-/// The text before and after the tables of a page, with the marks.
-fn marked<'a>(text: &'a str, page: &Path) -> Result<(&'a str, &'a str), Failure> {
-    let [begin, end] = MARKS;
-    let found = text.find(begin).and_then(|at| {
-        let after = at + begin.len();
-        let until = text[after..].find(end)?;
-        Some((&text[..after], &text[after + until..]))
-    });
-    found.ok_or_else(|| {
-        Failure::asked(format!(
-            "expected a line {begin} and below it a line {end} in {}, found none; the tables are written between them",
-            page.display()
-        ))
-    })
-}
-
-/// Writes the tables into a page, and the plots beside it.
-fn write_page(page: &Path, survey: &Survey) -> Result<(), Failure> {
-    let text = read_page(page)?;
-    let (before, after) = marked(&text, page)?;
-    let write = |path: &Path, text: &str| {
-        std::fs::write(path, text)
-            .map_err(|error| Failure::asked(format!("cannot write {}: {error}", path.display())))
-    };
-    let stem = page.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let mut pictures = Vec::new();
-    for (name, svg) in survey.plots().map_err(Failure::ours)? {
-        let file = format!("{stem}-{name}.svg");
-        write(&page.with_file_name(&file), &svg)?;
-        pictures.push((name, file));
-    }
-    write(page, &format!("{before}\n{}{after}", survey.markdown(&pictures)))?;
-    common::say(&format!("page: {}", page.display()));
-    Ok(())
-}
-
 impl Compare {
     /// The comparison that the options describe.
     fn plan(&self) -> Result<ComparePlan, SetByTheCell> {
@@ -181,7 +137,7 @@ impl Compare {
     fn run_all(self) -> Result<(), Failure> {
         let stop = interrupt::begin();
         if let Some(page) = &self.page {
-            marked(&read_page(page)?, page)?;
+            Survey::check_page(page).map_err(Failure::asked)?;
         }
         let only: Option<Vec<String>> =
             self.cc.as_ref().map(|cc| cc.iter().map(|cc| cc.as_str().to_owned()).collect());
@@ -197,18 +153,15 @@ impl Compare {
             played: None,
         };
         interrupt::work();
-        let measured = runner.run_with(&plan.jobs, |job, run| plan.measure(job, &run))?;
+        let survey = plan.play(&runner)?;
         interrupt::kept();
-        let survey = plan.collect(measured);
         if self.json {
-            output::json(&survey.json())?;
+            output::json(&survey.values())?;
         } else {
             output::line(survey.table().to_string())?;
         }
         survey.notes().iter().for_each(|note| common::say(&format!("note: {note}")));
-        store.write_json("compare.json", &survey.json())?;
-        let page = survey.report(&common::command_line()).map_err(Failure::ours)?;
-        let report = store.write("report.html", page.as_bytes())?;
+        let report = survey.write(&store, &common::command_line()).map_err(Failure::ours)?;
         common::say(&format!("report: {}", report.display()));
         if survey.interrupted {
             return Err(Failure::Interrupted(
@@ -216,7 +169,11 @@ impl Compare {
                     .to_owned(),
             ));
         }
-        self.page.as_ref().map_or(Ok(()), |page| write_page(page, &survey))
+        if let Some(page) = &self.page {
+            survey.write_page(page).map_err(Failure::asked)?;
+            common::say(&format!("page: {}", page.display()));
+        }
+        Ok(())
     }
 
     fn run_one(self) -> Result<(), Failure> {

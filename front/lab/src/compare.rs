@@ -11,7 +11,10 @@ use ranpace_scenario::presets::{Access, DumbbellSpec, QueueKind, dumbbell};
 use ranpace_sim::RunResult;
 use ranpace_units::{Rate, Span};
 
-pub use all::{CandidateFilterError, Survey, SurveyError, SurveyPlan, SurveySpec};
+pub use all::{
+    CandidateFilterError, Measure, SituationError, Survey, SurveyError, SurveyPageError, SurveyPlan,
+    SurveySpec, SurveyValue, SurveyWriteError,
+};
 pub use cell::{CellCompareSpec, UnknownCell};
 pub use plan::{CompareOptions, ComparePlan, SetByTheCell};
 

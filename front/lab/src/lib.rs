@@ -42,7 +42,8 @@ mod synthetic;
 pub use capture::{Capture, CaptureError};
 pub use compare::{
     CandidateFilterError, CellCompareSpec, CompareError, CompareOptions, ComparePlan, CompareSpec, Compared,
-    SetByTheCell, Survey, SurveyError, SurveyPlan, SurveySpec, UnknownCell,
+    Measure, SetByTheCell, SituationError, Survey, SurveyError, SurveyPageError, SurveyPlan, SurveySpec,
+    SurveyValue, SurveyWriteError, UnknownCell,
 };
 pub use figures::{Quantity, Unit, number};
 pub use listing::{ControlList, ListedControl, ListedOption, controls};

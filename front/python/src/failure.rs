@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use ranpace_lab::reproduce::ReproduceError;
-use ranpace_lab::{CompareError, StoreError, SweepError, TraceLoadError};
+use ranpace_lab::{
+    CompareError, SituationError, StoreError, SurveyError, SurveyPageError, SurveyWriteError, SweepError,
+    TraceLoadError,
+};
 use ranpace_scenario::ScenarioError;
 
 thread_local! {
@@ -83,6 +86,31 @@ impl Raise for CompareError {
             Self::Trace(error) => error.raise(py),
             other => asked(py, other),
         }
+    }
+}
+
+impl Raise for SurveyError {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Situation(SituationError::Trace(error)) => error.raise(py),
+            Self::Scenario(error) => error.raise(py),
+            other @ Self::Situation(_) => asked(py, other),
+        }
+    }
+}
+
+impl Raise for SurveyWriteError {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Store(error) => error.raise(py),
+            drawing @ Self::Plot(_) => PyRuntimeError::new_err(drawing.to_string()),
+        }
+    }
+}
+
+impl Raise for SurveyPageError {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        asked(py, self)
     }
 }
 

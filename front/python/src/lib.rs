@@ -41,10 +41,10 @@ mod _ranpace {
     use crate::link::Link;
     #[pymodule_export]
     use crate::play::{
-        Sweep, SweepPlan, compare, experiments, list_cc, read, reproduce_, run, sweep_plan, vary,
+        Sweep, SweepPlan, compare, compare_all, experiments, list_cc, read, reproduce_, run, sweep_plan, vary,
     };
     #[pymodule_export]
-    use crate::results::{Comparison, Reproduction, Run};
+    use crate::results::{Comparison, Reproduction, Run, Survey};
     #[pymodule_export]
     use crate::supervise::stop_runs;
     #[pymodule_export]

@@ -10,14 +10,14 @@ use ranpace_cc::Algorithm;
 use ranpace_lab::columnar::{Cells, Frame};
 use ranpace_lab::reproduce::{self, How};
 use ranpace_lab::{
-    CellCompareSpec, CompareOptions, Job, Runner, Store, SweepSpec, TraceLibrary, Variation, folder_name,
-    table, trace_folders,
+    CellCompareSpec, CompareOptions, Job, Runner, Store, SurveySpec, SweepSpec, TraceLibrary, Variation,
+    folder_name, table, trace_folders,
 };
 use ranpace_sim::{RunResult, Simulation};
 
 use crate::control::{self, Clock};
 use crate::failure::{self, Raise as _, asked, or_raise};
-use crate::results::{Comparison, Reproduction, Run, frame_of_rows};
+use crate::results::{Comparison, Reproduction, Run, Survey, frame_of_rows};
 use crate::supervise::{Shown, supervise};
 use crate::table::Table;
 
@@ -196,6 +196,49 @@ pub fn compare(
         comparison.write(store, &command)?;
     }
     Ok(comparison)
+}
+
+/// Plays every control and mechanism in every situation.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the options of `ranpace compare --all`, by name")]
+#[pyo3(signature = (*, cc, seeds, threads, out, traces, command, show))]
+pub fn compare_all(
+    py: Python<'_>,
+    cc: Option<Vec<String>>,
+    seeds: u32,
+    threads: usize,
+    out: Option<PathBuf>,
+    traces: Option<PathBuf>,
+    command: String,
+    show: Option<Py<PyAny>>,
+) -> PyResult<Survey> {
+    if !(1..=10_000).contains(&seeds) {
+        return Err(asked(py, format!("seeds: expected 1 to 10000, found {seeds}")));
+    }
+    let spec = SurveySpec::new(seeds, cc.as_deref()).map_err(|error| asked(py, error))?;
+    let plan = or_raise(py, spec.plan(&mut library(traces.as_ref())))?;
+    let store = store(py, out.as_ref(), "compare-all")?;
+    let shown = shown(show, &plan.jobs);
+    // None of the candidates is written in Python.
+    let survey = supervise(py, false, &shown, None, |stop, done| {
+        let runner = Runner {
+            threads,
+            stop,
+            store: store.as_ref(),
+            what: "comparing all",
+            series: false,
+            played: Some(done),
+        };
+        plan.play(&runner)
+    })?;
+    let survey = or_raise(py, survey)?;
+    if survey.interrupted {
+        return Err(not_completed());
+    }
+    if let Some(store) = &store {
+        or_raise(py, survey.write(store, &command))?;
+    }
+    Ok(Survey::new(survey))
 }
 
 /// A scenario over a grid of settings and seeds; nothing has been played yet.

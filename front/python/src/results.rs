@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 use ranpace_lab::columnar::{Cells, Frame};
 use ranpace_lab::reproduce::{self, Played, Recording};
 use ranpace_lab::{
-    COLUMNS, CompareRow, Compared, Job, Origin, RunSummary, Store, flow_rows, folder_name, frames, notes,
-    put, run_report, table,
+    COLUMNS, CompareRow, Compared, Job, Origin, RunSummary, Store, SurveyValue, flow_rows, folder_name,
+    frames, notes, put, run_report, table,
 };
 use ranpace_sim::RunResult;
 
-use crate::failure::Raise as _;
+use crate::failure::{Raise as _, or_raise};
 use crate::table::Table;
 
 /// What several runs have in common.
@@ -296,6 +296,69 @@ impl Comparison {
     /// Writes the report to a file.
     fn report(&self, py: Python<'_>, path: PathBuf, command: &str) -> PyResult<()> {
         put(&path, self.html(command)?.as_bytes()).map_err(|error| error.raise(py))
+    }
+}
+
+/// Every control and mechanism in every situation.
+#[pyclass(frozen, module = "ranpace._ranpace")]
+pub struct Survey {
+    survey: ranpace_lab::Survey,
+}
+
+impl Survey {
+    /// What was measured.
+    pub fn new(survey: ranpace_lab::Survey) -> Self {
+        Self { survey }
+    }
+}
+
+#[pymethods]
+impl Survey {
+    /// A row per candidate, situation and measure, over the seeds.
+    fn rows(&self) -> PyResult<Table> {
+        let values = self.survey.values();
+        let text =
+            |value: &dyn Fn(&SurveyValue<'_>) -> String| Cells::Text(values.iter().map(value).collect());
+        Table::of(&Frame {
+            columns: vec![
+                ("cc".to_owned(), text(&|value| value.cc.to_owned())),
+                ("needs".to_owned(), text(&|value| value.needs.clone())),
+                ("situation".to_owned(), text(&|value| value.situation.to_owned())),
+                ("measure".to_owned(), text(&|value| value.measure.key().to_owned())),
+                ("mean".to_owned(), Cells::Real(values.iter().map(|value| value.mean).collect())),
+                ("ci95".to_owned(), Cells::Real(values.iter().map(|value| value.ci95).collect())),
+                (
+                    "seeds".to_owned(),
+                    Cells::Whole(values.iter().map(|value| i64::try_from(value.seeds).ok()).collect()),
+                ),
+            ],
+        })
+    }
+
+    /// The summary as the command prints it.
+    fn text(&self) -> String {
+        self.survey.table().to_string()
+    }
+
+    /// What was left out, and why.
+    fn notes(&self) -> Vec<String> {
+        self.survey.notes()
+    }
+
+    /// Goodput against delay as SVG, by kind of situation.
+    fn plots(&self) -> PyResult<Vec<(&'static str, String)>> {
+        self.survey.plots().map_err(plot)
+    }
+
+    /// Writes the report to a file.
+    fn report(&self, py: Python<'_>, path: PathBuf, command: &str) -> PyResult<()> {
+        let page = self.survey.report(command).map_err(plot)?;
+        put(&path, page.as_bytes()).map_err(|error| error.raise(py))
+    }
+
+    /// Writes the tables into a page of documentation, and the plots beside it.
+    fn write_page(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        or_raise(py, self.survey.write_page(&path))
     }
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gc
+import json
 import signal
 import subprocess
 import sys
@@ -50,6 +51,34 @@ def test_comparison_and_sweep_write_the_bytes_of_the_command(
     assert comparison.table["seeds"] == [2, 2]
     assert sweep.flows["flow.cc"] == ["cubic", "cubic", "vegas", "vegas"]
     assert sweep.flows["seed"] == [1, 2, 1, 2]
+
+
+def test_the_comparison_of_all_writes_the_bytes_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One candidate beside CUBIC and no recordings: 26 of some 600 runs for each seed.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RANPACE_TRACES", raising=False)
+    command("compare", "--all", "--cc", "dcic", "--out", "command", cwd=tmp_path)
+    survey = ranpace.compare(all=True, cc="dcic", out="python")
+    written = files(tmp_path / "python")
+    assert written == files(tmp_path / "command")
+    assert json.loads(written["compare-all/compare.json"]) == survey.table.to_dicts()
+    assert set(survey.table["cc"]) == {"cubic", "dcic"}
+    assert any("recordings" in note for note in survey.notes), survey.notes
+    assert "x CUBIC" in repr(survey)
+    # It needs a cell's downlink: other situations have CUBIC alone.
+    where = {row["situation"] for row in survey.table.to_dicts() if row["cc"] == "dcic"}
+    assert "lte-1-down" in where and not {"lte-1-up", "builtin-lte"} & where
+    page = tmp_path / "page.md"
+    page.write_text("# Mine\n<!-- compare --all -->\nwhat was there\n<!-- end -->\nrest\n")
+    survey.write_page(page)
+    text = page.read_text()
+    assert "| dcic |" in text and "what was there" not in text and text.endswith("<!-- end -->\nrest\n")
+    assert (tmp_path / "page-cells.svg").read_text() == survey.pictures["cells"]
+    page.write_text("# No place\n")
+    with pytest.raises(ranpace.OptionError, match="expected a line <!-- compare --all -->"):
+        survey.write_page(page)
 
 
 def test_every_form_of_a_scenario_plays_the_same(scenario: str) -> None:
@@ -143,6 +172,9 @@ def test_a_refused_scenario_says_where_and_what_to_do(tmp_path: Path, scenario: 
     ("call", "kind", "expected"),
     [
         (lambda: ranpace.compare(light="recorded"), ranpace.OptionError, "light: expected trace="),
+        (lambda: ranpace.compare(all=True, cc="cubik"), ranpace.OptionError, "none that is called"),
+        (lambda: ranpace.compare(all=True, time="5s"), ranpace.OptionError, "time: cannot be combined"),
+        (lambda: ranpace.compare(all=True, seeds=0), ranpace.OptionError, "seeds"),
         (lambda: ranpace.compare(rtt="20"), ranpace.OptionError, "rtt"),
         (lambda: ranpace.compare(cc="cubik"), ranpace.OptionError, "nearest: cubic"),
         (lambda: ranpace.compare(cell="lte", buffer="1KB"), ranpace.OptionError, "cannot be combined"),

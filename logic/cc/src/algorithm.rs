@@ -159,7 +159,7 @@ impl Algorithm {
         let mut options = self.options.clone();
         // As above: parsing built it once.
         let build = self.entry.receiver?;
-        let receiver = build(&mut options).expect("options were checked when the name was parsed");
+        let receiver = build(&mut options).expect("options were checked when the name was parsed")?;
         Some(match &self.around_receiver {
             Some(around) => around(receiver),
             None => receiver,

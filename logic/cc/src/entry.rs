@@ -28,8 +28,8 @@ pub enum Transport {
 /// what it was made from.
 pub type Build = dyn Fn(&mut Options, u64) -> Result<Control, OptionError> + Send + Sync;
 
-/// Builds a receiver half from the options of its algorithm.
-pub type BuildReceiver = fn(&mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError>;
+/// Builds a receiver half from the options of its algorithm; `None` if it has none with these.
+pub type BuildReceiver = fn(&mut Options) -> Result<Option<Box<dyn ReceiverHalf>>, OptionError>;
 
 /// Wraps a control according to the options.
 pub type Wrap = fn(Box<dyn LossBased>, &mut Options) -> Result<Box<dyn LossBased>, OptionError>;

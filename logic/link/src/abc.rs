@@ -181,9 +181,42 @@ mod tests {
             let found = fraction(AbcForm::Capacity, mbit(12.0), mbit(cr), ms / 1e3, 0.050);
             assert!((found - expected).abs() < 1e-6, "{ms} ms, {cr} Mbit/s: {found}");
         }
-        // 8.150977 Mbit/s are aimed at with 90 ms of queue.
-        let aimed = 2.0 * mbit(12.0) * fraction(AbcForm::Capacity, mbit(12.0), mbit(12.0), 0.090, 0.050);
-        assert!((aimed - mbit(8.150_977)).abs() < 1.0, "{aimed}");
+        // What is aimed at with so much queue, in Mbit/s.
+        for (ms, expected) in [(20.0, 11.76), (50.0, 11.76), (90.0, 8.150_977)] {
+            let aimed =
+                2.0 * mbit(12.0) * fraction(AbcForm::Capacity, mbit(12.0), mbit(12.0), ms / 1e3, 0.050);
+            assert!((aimed - mbit(expected)).abs() < 1.0, "{ms} ms: {aimed}");
+        }
+    }
+
+    /// Where this function, which falls, is zero.
+    fn zero_of(falls: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+        assert!(falls(low) > 0.0 && falls(high) < 0.0, "{} and {}", falls(low), falls(high));
+        for _ in 0..100 {
+            let middle = (low + high) / 2.0;
+            *if falls(middle) > 0.0 { &mut low } else { &mut high } = middle;
+        }
+        low
+    }
+
+    /// 12 Mbit/s are 1000 packets of 1500 B in a second; base RTT 100 ms, target 50 ms.
+    #[test]
+    fn in_equilibrium_the_queue_is_that_of_the_closed_form() {
+        const MU: f64 = 1_000.0;
+        let share = |cr: f64, x: f64| fraction(AbcForm::Capacity, MU, cr, x, 0.050);
+        // A packet moves the sum of `flows` windows by +1 or -1, and each window by 1 / w besides: `flows / W` for all of them.
+        let drift = |flows: f64, cr: f64, x: f64| 2.0 * share(cr, x) - 1.0 + flows / (cr * (0.100 + x));
+        let waiting = zero_of(|x| drift(5.0, MU, x), 0.0, 1.0);
+        assert!((waiting - 0.051_722_99).abs() < 1e-8, "{waiting}");
+        let closed = |flows: f64, x: f64| 0.050 + DELTA * (ETA - 1.0 + flows / (MU * (0.100 + x)));
+        assert!((closed(5.0, waiting) - waiting).abs() < 1e-12, "{}", closed(5.0, waiting));
+        // For one flow the closed form has 48.24 ms, which is below the target, where the law does not ask for a queue: the
+        // windows shrink with any queue, and the link is left with 1 % unused.
+        let alone = zero_of(|x| closed(1.0, x) - x, 0.0, 1.0);
+        assert!((alone - 0.048_237).abs() < 1e-6, "{alone}");
+        assert!(drift(1.0, MU, 0.0) < 0.0);
+        let used = zero_of(|share| drift(1.0, share * MU, 0.0), 0.5, 1.0);
+        assert!((used - 0.99).abs() < 1e-12, "{used}");
     }
 
     #[test]

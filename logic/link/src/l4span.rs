@@ -5,7 +5,8 @@
 //! packet gets the rate of its report. With `r` and `s` the mean and standard deviation over the last 50 packets and `N` the bytes waiting:
 //! `need = N / target`; an L4S packet is marked with probability `clamp((need - r + s) / (2 s), 0, 1)`; with `s = 0`, if `need > r`.
 //!
-//! ECT(0): the published rule becomes weaker as the queue grows. Ours: `min(1, (N / 225 kB - 1)^2)` above 225 kB. Without a report for
+//! ECT(0): the published rule, `(10220 B / N)^2` above 225 kB over the number of users, becomes weaker as the queue grows. Ours:
+//! `min(1, (N / 225 kB - 1)^2)` above 225 kB, for a queue serves one bearer. Without a report for
 //! 100 ms while packets wait, the probability of L4S packets does not rise; after 1 s it is zero (ours). Packets are never dropped but
 //! for the limit.
 //!
@@ -199,6 +200,22 @@ mod tests {
             assert!((found - expected).abs() < 1e-12, "{waiting} B: {found}");
         }
         assert_eq!((share(1.0, (1.0, 0.0)), share(1.1, (1.0, 0.0))), (0.0, 1.0));
+    }
+
+    #[test]
+    fn classic_marks_begin_at_225_kb_and_grow_with_the_queue() {
+        // The published share, (10220 B / N)^2, would be 0.002 at 225 kB and less with a longer queue.
+        for (packets, expected) in [(150, 0.0), (225, 0.25), (300, 1.0), (400, 1.0)] {
+            let mut queue = L4Span::new(Limit::Unlimited, Span::from_millis(10), 1);
+            for _ in 0..packets {
+                queue.push(Time::ZERO, TestPacket::new(0, 1500), &mut Log::default());
+            }
+            assert!(
+                (queue.classic_chance() - expected).abs() < 1e-12,
+                "{packets}: {}",
+                queue.classic_chance()
+            );
+        }
     }
 
     #[test]

@@ -34,6 +34,11 @@ const TAKES_OVER: &str = "RANPACE_TEST_PROXY_TAKES_OVER";
 /// The rights of root and these programs, for one test after another: they would take each other's time. Says what is missing; where
 /// RANPACE_NO_SKIP is set, as CI does, the test fails.
 pub fn ready() -> Option<MutexGuard<'static, ()>> {
+    ready_with(&[])
+}
+
+/// The same, with further programs.
+pub fn ready_with(further: &[&'static str]) -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let is_there =
@@ -41,7 +46,7 @@ pub fn ready() -> Option<MutexGuard<'static, ()>> {
     let missing = if !nix::unistd::geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
         Some("root and /dev/net/tun")
     } else {
-        ["ip", "nft", "ss", "prlimit"].into_iter().find(|program| !is_there(program))
+        ["ip", "nft", "ss", "prlimit"].iter().chain(further).copied().find(|program| !is_there(program))
     };
     if let Some(missing) = missing {
         assert!(std::env::var_os("RANPACE_NO_SKIP").is_none(), "needs {missing}");

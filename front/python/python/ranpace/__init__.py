@@ -32,7 +32,7 @@ from .control import HOOKS, IGNORE, control, register
 from .emulation import Emulation, emulate
 from .errors import EmulationError, OptionError, RanpaceError, ResultsError, ScenarioError, TraceError, VersionError
 from .play import compare, experiments, list_cc, reproduce, run, sweep
-from .results import Comparison, Reproduction, Run, Sweep, read
+from .results import Comparison, Reproduction, Run, Survey, Sweep, read
 from .scenario import Cell, Flow, Link, Scenario, User
 from .traces import Trace, trace
 
@@ -60,6 +60,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Sent",
+    "Survey",
     "Sweep",
     "Table",
     "Trace",

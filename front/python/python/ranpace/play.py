@@ -7,12 +7,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 from . import _ranpace
 from ._progress import shower
 from .control import register
-from .results import Comparison, Reproduction, Run, Sweep
+from .errors import OptionError
+from .results import Comparison, Reproduction, Run, Survey, Sweep
 from .scenario import ScenarioLike, Time, _plain, text_of
 
 if TYPE_CHECKING:
@@ -83,8 +84,10 @@ def run(
     return Run(inner, command)
 
 
+@overload
 def compare(
     *,
+    all: Literal[False] = False,
     cell: str | None = None,
     trace: Folder | None = None,
     trace_up: Folder | None = None,
@@ -92,35 +95,71 @@ def compare(
     light_up: Folder | None = None,
     scale: float | None = None,
     rate: str | None = None,
-    cc: Algorithms = "cubic,bbr1,vegas,c2tcp:target=50ms",
+    cc: Algorithms | None = None,
     rtt: Time | None = None,
     buffer: str | None = None,
     queue: str | None = None,
     loss: float | None = None,
-    time: Time = "60s",
-    warmup: Time = "0s",
-    flows: int = 1,
+    time: Time | None = None,
+    warmup: Time | None = None,
+    flows: int | None = None,
     seeds: int = 1,
     threads: int = 0,
     out: Folder | None = None,
     traces: Folder | None = None,
-) -> Comparison:
+) -> Comparison: ...
+@overload
+def compare(
+    *,
+    all: Literal[True],
+    cc: str | Iterable[str] | None = None,
+    seeds: int = 1,
+    threads: int = 0,
+    out: Folder | None = None,
+    traces: Folder | None = None,
+) -> Survey: ...
+def compare(
+    *,
+    all: bool = False,
+    cell: str | None = None,
+    trace: Folder | None = None,
+    trace_up: Folder | None = None,
+    light: Folder | None = None,
+    light_up: Folder | None = None,
+    scale: float | None = None,
+    rate: str | None = None,
+    cc: Algorithms | None = None,
+    rtt: Time | None = None,
+    buffer: str | None = None,
+    queue: str | None = None,
+    loss: float | None = None,
+    time: Time | None = None,
+    warmup: Time | None = None,
+    flows: int | None = None,
+    seeds: int = 1,
+    threads: int = 0,
+    out: Folder | None = None,
+    traces: Folder | None = None,
+) -> Comparison | Survey:
     """Compares congestion controls over one link or in a cell, as `ranpace compare`.
 
     Parameters
     ----------
+    all : every control and mechanism in every situation instead (links, cells, beside CUBIC, short transfers, a call), as
+        `ranpace compare --all`; the result is a `Survey`. Of the other options `cc`, `seeds`, `threads`, `out` and `traces`
+        go with it; `cc` then chooses some by their names in its table. With 20 seeds it takes some twenty minutes on two cores
     cell : a cell instead of a link: "lte", "nr", or another of `ranpace list cells`
     trace, trace_up : traces of the link down and up: files, or "builtin:lte" (the default), "builtin:umts", "builtin:nr"
     light, light_up : what was recorded under light load, as CellReplay records it; `trace` and `trace_up` are then those of heavy load
     scale : capacity factor of the traces
     rate : rate of a fixed link instead, such as "20Mbit/s"
-    cc : names separated by commas, or a list of names and classes
+    cc : names separated by commas, or a list of names and classes; "cubic,bbr1,vegas,c2tcp:target=50ms" by default
     rtt : round-trip time of the empty path, "20ms" by default; in a cell of the wire alone
     buffer : capacity of the bottleneck's queue: "150KB" (the default), "100 packets" or "unlimited"
-    queue : the bottleneck's queue: "droptail" (the default), "codel", "fq_codel" or "pie"
+    queue : the bottleneck's queue: "droptail" (the default), "codel", "fq_codel", "pie", "dualpi2", "l4span" or "abc"
     loss : probability of random loss on the way down
-    time, warmup : length of each run, and time from which figures are counted
-    flows : number of simultaneous flows, all with the same algorithm; in a cell, per user
+    time, warmup : length of each run ("60s"), and time from which figures are counted ("0s")
+    flows : number of simultaneous flows (1), all with the same algorithm; in a cell, per user
     seeds : runs of each algorithm; several give confidence intervals
     threads : 0 for one per core; runs with controls written in Python use one
     out : folder for results and report; completed runs that it has already are not played again
@@ -130,32 +169,60 @@ def compare(
     >>> comparison.table["cc"]
     ['cubic', 'bbr1']
     """
-    names = _names(cc)
-    options = {
+    link = {
         "cell": cell,
+        "trace": trace,
+        "trace_up": trace_up,
+        "light": light,
+        "light_up": light_up,
+        "scale": scale,
+        "rate": rate,
+        "rtt": rtt,
+        "buffer": buffer,
+        "queue": queue,
+        "loss": loss,
+        "time": time,
+        "warmup": warmup,
+        "flows": flows,
+    }
+    if all:
+        given = [name for name, value in link.items() if value is not None]
+        if given:
+            raise OptionError(f"{given[0]}: cannot be combined with all=True, whose situations are fixed")
+        return _compare_all(cc, seeds, threads, out, traces)
+    names = _names("cubic,bbr1,vegas,c2tcp:target=50ms" if cc is None else cc)
+    options = {
+        **link,
         "trace": None if trace is None else os.fspath(trace),
         "trace_up": None if trace_up is None else os.fspath(trace_up),
         "light": None if light is None else os.fspath(light),
         "light_up": None if light_up is None else os.fspath(light_up),
-        "scale": scale,
-        "rate": rate,
         "cc": names,
         "rtt": _text(rtt, "rtt"),
-        "buffer": buffer,
-        "queue": queue,
-        "loss": loss,
-        "time": _text(time, "time"),
-        "warmup": _text(warmup, "warmup"),
-        "flows": flows,
+        "time": "60s" if time is None else _text(time, "time"),
+        "warmup": "0s" if warmup is None else _text(warmup, "warmup"),
+        "flows": 1 if flows is None else flows,
         "seeds": seeds,
     }
-    given = {key: value for key, value in options.items() if value is not None}
-    command = _command("compare", **{**given, "cc": ",".join(names)})
+    known = {key: value for key, value in options.items() if value is not None}
+    command = _command("compare", **{**known, "cc": ",".join(names)})
     with shower("comparing") as show:
         inner = _ranpace.compare(
             **options, threads=threads, out=_path(out), traces=_path(traces), command=command, show=show
         )
     return Comparison(inner, command)
+
+
+def _compare_all(
+    cc: Algorithms | None, seeds: int, threads: int, out: Folder | None, traces: Folder | None
+) -> Survey:
+    names = None if cc is None else _names(cc)
+    command = _command("compare", all=True, cc=names and ",".join(names), seeds=seeds)
+    with shower("comparing all") as show:
+        inner = _ranpace.compare_all(
+            cc=names, seeds=seeds, threads=threads, out=_path(out), traces=_path(traces), command=command, show=show
+        )
+    return Survey(inner, command)
 
 
 def _variations(vary: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

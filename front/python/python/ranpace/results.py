@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from .errors import ResultsError
 if TYPE_CHECKING:
     from .plot import ComparisonPlots, RunPlots, SweepPlots
 
-__all__ = ["Comparison", "Reproduction", "Run", "Sweep", "Table", "read"]
+__all__ = ["Comparison", "Reproduction", "Run", "Survey", "Sweep", "Table", "read"]
 
 
 class Run:
@@ -197,6 +198,55 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
+
+
+class Survey:
+    """Every control and mechanism in every situation, as `compare(all=True)` plays them."""
+
+    def __init__(self, inner: _ranpace.Survey, command: str) -> None:
+        self._inner = inner
+        self._command = command
+
+    @property
+    def table(self) -> Table:
+        """A row per control or mechanism, situation and measure: `cc`, `needs`, `situation`, `measure`, `mean`, `ci95`, `seeds`.
+
+        Means are over the seeds, in base units (bit/s, seconds, shares); `ci95` are halves of 95 % confidence intervals. What
+        needs radio information has rows of cells alone.
+        """
+        return self._inner.rows()
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, and why: controls that fit no situation, recordings that are not there."""
+        return self._inner.notes()
+
+    @property
+    def pictures(self) -> dict[str, str]:
+        """Goodput against delay relative to CUBIC's with the Pareto front, for "links", "cells" and "uploads", as SVG."""
+        return dict(self._inner.plots())
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the report, one page that needs no other file."""
+        self._inner.report(Path(path), self._command)
+        return Path(path)
+
+    def write_page(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the tables into a page in Markdown, between its lines `<!-- compare --all -->` and `<!-- end -->`, and the
+        pictures beside it.
+
+        Raises
+        ------
+        OptionError : if the page cannot be read or written, or has no such lines
+        """
+        self._inner.write_page(Path(path))
+        return Path(path)
+
+    def __repr__(self) -> str:
+        return self._inner.text()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self._inner.text())}</pre>"
 
 
 class Sweep:

@@ -69,15 +69,15 @@ fn build(options: &mut Options, seed: u64) -> Result<Control, OptionError> {
     guard::build(Cdbev2::new(Settings::parse(options)?, seed), format, options)
 }
 
-fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
+fn build_receiver(options: &mut Options) -> Result<Option<Box<dyn ReceiverHalf>>, OptionError> {
     let estimator =
         options.choice("est", &[("boundary", Estimator::Boundary), ("literal", Estimator::Literal)])?;
-    Ok(Box::new(Client::new(
+    Ok(Some(Box::new(Client::new(
         settings::format(options)?,
         estimator,
         settings::window(options)?,
         settings::every(options)?,
-    )))
+    ))))
 }
 
 /// Bandwidth before the first report, in bit/s (section 7.2.3, Table 7.1).

@@ -45,6 +45,6 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     guard::build(CdbeServer::new(format, unit, params), format, options)
 }
 
-fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
+fn build_receiver(options: &mut Options) -> Result<Option<Box<dyn ReceiverHalf>>, OptionError> {
     dcic::build_receiver(options)
 }

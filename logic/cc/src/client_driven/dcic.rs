@@ -43,11 +43,11 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
 }
 
 /// The client's half, shared with CQIC-S.
-pub(crate) fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
+pub(crate) fn build_receiver(options: &mut Options) -> Result<Option<Box<dyn ReceiverHalf>>, OptionError> {
     use client::Estimator::{Gap, PerDci, Window};
     let estimator =
         options.choice(ESTIMATOR.key, &[("window", Window), ("per_dci", PerDci), ("gap", Gap)])?;
-    Ok(Box::new(client::DcicClient::new(estimator, Reporter::new(options)?)))
+    Ok(Some(Box::new(client::DcicClient::new(estimator, Reporter::new(options)?))))
 }
 
 /// Pacing gain: none (equation 5.5).

@@ -49,10 +49,10 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     guard::build(Dcic::new(format), format, options)
 }
 
-fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
+fn build_receiver(options: &mut Options) -> Result<Option<Box<dyn ReceiverHalf>>, OptionError> {
     let table =
         options.value("tbs", "up to 30 block sizes in bits, such as 137/173/233", BlockSizes::default())?;
-    Ok(Box::new(QuicCqicClient::new(table, Reporter::new(options)?)))
+    Ok(Some(Box::new(QuicCqicClient::new(table, Reporter::new(options)?))))
 }
 
 /// Length of a window, T_i (section 5.3.1).

@@ -99,6 +99,13 @@ struct Class {
     rtt: f64,
 }
 
+impl Class {
+    /// Throughput over delay of the class with this number, in segments per square second.
+    fn power(&self, number: usize) -> f64 {
+        libm::exp2(number as f64 / PER_DOUBLING) / (self.rtt * self.rtt)
+    }
+}
+
 /// The RTT as a function of the window (NCPLD).
 #[derive(Clone, Debug)]
 struct LoadCurve {
@@ -124,10 +131,8 @@ impl LoadCurve {
         if known.clone().count() < LEAST_CLASSES {
             return None;
         }
-        let power =
-            |number: usize, class: &Class| libm::exp2(number as f64 / PER_DOUBLING) / (class.rtt * class.rtt);
         known
-            .max_by(|(a, one), (b, other)| power(*a, one).total_cmp(&power(*b, other)))
+            .max_by(|(a, one), (b, other)| one.power(*a).total_cmp(&other.power(*b)))
             .map(|(_, class)| Span::from_secs_f64(class.rtt))
     }
 }
@@ -331,6 +336,10 @@ mod tests {
         feed(&mut control, 32.0, [40; 10]);
         assert_eq!(reduced_to(control.on_congestion(&at(1), &mut w, &loss())), 10.0, "two classes");
         feed(&mut control, 64.0, [64; 10]);
+        for (number, power) in [(16, 0.010), (20, 0.020), (24, 0.015_625)] {
+            let found = control.curve.classes[number].power(number) / 1e6; // per square millisecond
+            assert!((found - power).abs() < 1e-9, "class {number}: {found}");
+        }
         assert_eq!(control.curve.knee(), Some(MS * 40));
         assert_eq!(control.delay_threshold(1.0), Some(MS * 44));
         feed(&mut control, 16.0, [44]);

@@ -351,6 +351,23 @@ mod tests {
     }
 
     #[test]
+    fn growth_and_cut_of_a_virtual_rtt_balance_at_0_96_of_its_law() {
+        // If there were a cut in each virtual RTT, 10 % of marks would mean 0.96 * (1 / 0.1 - 1) Mbit/s, whatever the RTT up to 25 ms.
+        for ms in [10, 25] {
+            let rtt = Span::from_millis(ms);
+            let segments_per_s = 0.96 * 9.0 * 1e6 / 12_000.0;
+            let window = segments_per_s * rtt.as_secs_f64();
+            let (mut control, mut w) = settled(window, 0.1);
+            control.grow(&Context { srtt: rtt, ..at(100, 500) }, &w, &ack(1, rtt));
+            let growth = (control.window - window) * 0.9 * segments_per_s * VIRTUAL_RTT.as_secs_f64();
+            control.window = window;
+            control.yield_to_marks(&Context { srtt: rtt, ..at(100, 500) }, &mut w, &marked(1, 1, 400));
+            let cut = window - control.window;
+            assert!((growth - cut).abs() < 1e-9, "{ms} ms: {growth} and {cut}");
+        }
+    }
+
+    #[test]
     fn the_window_that_is_shown_moves_by_a_segment() {
         let (mut control, mut w) = settled(40.0, 0.5);
         control.on_ack(&at(100, 500), &mut w, &marked(1, 1, 450));

@@ -2,7 +2,7 @@
 //! proxy's acknowledgements from the border between the wired part and the radio part of the path ([`mdcc`]).
 
 pub mod mdcc;
-mod modem;
+pub(crate) mod modem;
 pub(crate) mod natcp;
 pub(crate) mod rapid;
 pub mod sigma;

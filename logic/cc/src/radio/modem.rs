@@ -69,9 +69,24 @@ struct TimedHint {
     rate: u64,
 }
 
+/// What a window of hints says, for rules other than [`PMaxRule`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Means {
+    /// Resources granted to this user, and to nobody, of `cell`; means per TTI.
+    pub(crate) own: f64,
+    /// See `own`.
+    pub(crate) unused: f64,
+    /// Resources of the cell.
+    pub(crate) cell: f64,
+    /// Users with a grant in the last 100 ms, this one included.
+    pub(crate) users: u16,
+    /// Rate of the whole cell with the MCS and layers of this user's last grant.
+    pub(crate) whole: Rate,
+}
+
 /// The radio as a control on the device sees it.
 #[derive(Clone, Debug)]
-pub(in crate::radio) struct Inputs {
+pub(crate) struct Inputs {
     direction: Direction,
     reach: PMaxRule,
     average: Average,
@@ -91,6 +106,7 @@ pub(in crate::radio) struct Inputs {
     p_max: f64,
     utilisation: f64,
     capacity: Option<Rate>,
+    means: Option<Means>,
     /// Rate granted according to the last hint, and the whole cell's rate at its MCS.
     granted: Rate,
     whole: Rate,
@@ -103,7 +119,7 @@ fn parts(resources: f64, cell: u16) -> u64 {
 }
 
 impl Inputs {
-    pub(in crate::radio) fn new(
+    pub(crate) fn new(
         direction: Direction,
         reach: PMaxRule,
         average: Average,
@@ -126,18 +142,19 @@ impl Inputs {
             p_max: 0.0,
             utilisation: 1.0,
             capacity: None,
+            means: None,
             granted: Rate::ZERO,
             whole: Rate::ZERO,
         }
     }
 
     /// The cell of the newest hint.
-    pub(in crate::radio) fn cell(&self) -> Option<u16> {
+    pub(crate) fn cell(&self) -> Option<u16> {
         self.last.map(|(_, cell)| cell)
     }
 
     /// Processes a hint. Returns whether the cell has changed; `None` if the hint is unusable.
-    pub(in crate::radio) fn on_hint(
+    pub(crate) fn on_hint(
         &mut self,
         now: Time,
         hint: &RadioHint,
@@ -206,6 +223,11 @@ impl Inputs {
         self.p_max = self.reach.p_max(hint.cell.into(), users, own, unused);
         let utilisation = if self.p_max > 0.0 { own / self.p_max } else { 1.0 };
         self.utilisation = if utilisation >= self.full { 1.0 } else { utilisation };
+        self.means = self.grant.and_then(|(_, mcs, layers)| {
+            let whole = hint.info.rate(self.direction, mcs, layers, hint.cell.into());
+            let users = users.max(1);
+            (!whole.is_zero()).then_some(Means { own, unused, cell: hint.cell.into(), users, whole })
+        });
         self.capacity = self.grant.and_then(|(_, mcs, layers)| {
             let rate = |units| hint.info.rate(self.direction, mcs, layers, units);
             let reachable = rate(self.p_max);
@@ -219,53 +241,58 @@ impl Inputs {
     }
 
     /// Age of the information; `None` if there has been none.
-    pub(in crate::radio) fn age(&self, now: Time) -> Option<Span> {
+    pub(crate) fn age(&self, now: Time) -> Option<Span> {
         self.last.map(|(at, _)| now.since(at))
     }
 
     /// Measurement time and cell of the last hint.
-    pub(in crate::radio) const fn last(&self) -> Option<(Time, u16)> {
+    pub(crate) const fn last(&self) -> Option<(Time, u16)> {
         self.last
     }
 
     /// Rate of the resources granted to the device according to the last hint.
-    pub(in crate::radio) const fn granted(&self) -> Rate {
+    pub(crate) const fn granted(&self) -> Rate {
         self.granted
     }
 
     /// Mean rate of the resources granted to the device; `None` before the first grant.
-    pub(in crate::radio) fn mean_granted(&self) -> Option<Rate> {
+    pub(crate) fn mean_granted(&self) -> Option<Rate> {
         self.grant?;
         Some(Rate::from_bits_per_s(self.rate / self.recent.len().max(1) as u64))
     }
 
     /// Rate of the whole cell according to the last hint, if it reported a grant.
-    pub(in crate::radio) fn whole(&self) -> Option<Rate> {
+    pub(crate) fn whole(&self) -> Option<Rate> {
         (!self.granted.is_zero()).then_some(self.whole)
     }
 
     /// C_max (3.8).
-    pub(in crate::radio) const fn capacity(&self) -> Option<Rate> {
+    pub(crate) const fn capacity(&self) -> Option<Rate> {
         self.capacity
     }
 
+    /// What the window says; `None` before the first grant.
+    pub(crate) const fn means(&self) -> Option<Means> {
+        self.means
+    }
+
     /// P_max (3.7) in PRBs.
-    pub(in crate::radio) const fn p_max(&self) -> f64 {
+    pub(crate) const fn p_max(&self) -> f64 {
         self.p_max
     }
 
     /// Utz (3.11), 0 to 1; 1 before anything is known.
-    pub(in crate::radio) const fn utilisation(&self) -> f64 {
+    pub(crate) const fn utilisation(&self) -> f64 {
         self.utilisation
     }
 
     /// Consecutive hints, none of them late.
-    pub(in crate::radio) const fn run(&self) -> u32 {
+    pub(crate) const fn run(&self) -> u32 {
         self.run
     }
 
     /// Restarts the count of consecutive hints.
-    pub(in crate::radio) const fn begin_run(&mut self) {
+    pub(crate) const fn begin_run(&mut self) {
         self.run = 0;
     }
 }

@@ -363,7 +363,7 @@ impl CongestionControl for NaTcp {
 
 #[cfg(test)]
 mod tests {
-    use ranpace_phy::LteBandwidth;
+    use ranpace_phy::{Both, LteBandwidth};
     use ranpace_rnis::CellInfo;
 
     use super::*;
@@ -373,8 +373,18 @@ mod tests {
 
     #[test]
     fn the_window_is_twice_the_product_divided_by_the_flows() {
-        // Specification: base delay 5 ms, so that the smallest RTT is 12000 bit / rate + 10 ms; 63160 and 4200 B, from integers that are
-        // rounded down at each step.
+        // Specification: base delay 5 ms, so that the smallest RTT is 12000 bit / rate + 10 ms, and 63160 and 4200 B, 43.6 segments in
+        // the first case. The scripts compute with whole kbit/s, us and bytes, and round the product down before it is doubled; this
+        // control has the RTT measured, bit/s, and rounds once.
+        for (bits_per_s, expected_us, pace, product) in
+            [(24_064_000_u64, 10_499, 3_008_000, 31_580), (481_280, 34_934, 60_125, 2_100)]
+        {
+            let min_rtt_us = (12_000 * 1_000_000_u64).div_ceil(bits_per_s) + 10_000;
+            assert_eq!(min_rtt_us, expected_us);
+            let whole_kbit = Rate::from_bits_per_s(bits_per_s / 1_000 * 1_000);
+            assert_eq!(whole_kbit.bits_per_s() / 8, pace);
+            assert_eq!(window(1.0, whole_kbit, Span::from_micros(min_rtt_us), 1), Bytes::new(product));
+        }
         let fast = Rate::from_bits_per_s(24_064_000);
         assert_eq!(window(2.0, fast, Span::from_micros(10_499), 1), Bytes::new(63_161));
         assert_eq!(window(2.0, fast, Span::from_micros(10_499), 2), Bytes::new(31_580));
@@ -383,9 +393,12 @@ mod tests {
         // Comparators at the end hosts: 40 Mbit/s and 30 ms, alone and with three other flows.
         let lte = Rate::from_bits_per_s(40_000_000);
         assert_eq!([1, 4].map(|flows| window(2.0, lte, MS * 30, flows)), [300_000, 75_000].map(Bytes::new));
+        // 80 Mbit/s and 30 ms: kbit/s times us does not fit 32 bits.
+        assert_eq!(window(2.0, Rate::from_mbit_per_s(80), MS * 30, 1), Bytes::new(600_000));
         // Throughput Guidance, section 2: 32.98 segments of 1448 B.
         let guided = Rate::from_bits_per_s(6_112_000);
         assert_eq!(window(1.25, guided, Span::from_millis(50), 1), Bytes::new(47_750));
+        assert!((47_750.0 / MSS as f64 - 32.98).abs() < 0.005);
     }
 
     struct Rig {
@@ -410,16 +423,16 @@ mod tests {
 
         /// Reports of a user that has all PRBs at MCS 28 of a cell of 20 MHz.
         fn reports(&mut self, count: u64) -> Rate {
+            self.reports_of(count, CellInfo::lte(1, LteBandwidth::Mhz20), 28)
+        }
+
+        /// Reports of a user that has all PRBs of a cell at this MCS.
+        fn reports_of(&mut self, count: u64, info: CellInfo, mcs: u8) -> Rate {
             let mut rate = Rate::ZERO;
             for _ in 0..count {
                 self.cx.now += MS;
-                let info = CellInfo::lte(1, LteBandwidth::Mhz20);
-                let hint = RadioHint {
-                    granted: 100.0,
-                    mcs: 28,
-                    active_users: 1,
-                    ..RadioHint::of(info, self.cx.now)
-                };
+                let hint =
+                    RadioHint { granted: 100.0, mcs, active_users: 1, ..RadioHint::of(info, self.cx.now) };
                 rate = hint.rate(Direction::Downlink, 100.0);
                 self.control.on_radio(&self.cx, &mut self.w, &hint);
             }
@@ -514,6 +527,43 @@ mod tests {
         rig.cx.now += MS * 1_001;
         rig.ack();
         assert_eq!((rig.control.driven, rig.w.pacing), (false, Pacing::Unlimited));
+    }
+
+    #[test]
+    fn the_pace_is_the_rate_in_whole_kbit_s_only_if_it_comes_as_guidance() {
+        // The specification's examples. The scripts have whole kbit/s, as the option of an acknowledgement has: 60125 B/s. The edge's
+        // feed has the rate itself: 60160 B/s.
+        for (bits_per_s, min_rtt_us, pace) in [(24_064_000, 10_499, 3_008_000), (481_280, 34_934, 60_125)] {
+            let mut rig = Rig::fed(false, Feed::Guidance);
+            let min_rtt = Span::from_micros(min_rtt_us);
+            rig.cx.now += MS * 500;
+            rig.control.min_rtt = None;
+            rig.control.on_sample(&rig.cx, &mut rig.w, &sample(min_rtt));
+            let guidance = Guidance { rate: Rate::from_bits_per_s(bits_per_s), age: Some(Span::ZERO) };
+            let report = ReceiverReport::new(&guidance.content()).unwrap();
+            rig.control.on_report(&rig.cx, &mut rig.w, &report);
+            assert_eq!(rig.w.pacing, Pacing::Rate(Rate::from_bits_per_s(pace * 8)));
+        }
+        // A cell that carries 481.28 kbit/s: MCS 0 on 100 PRBs is 2.792 Mbit/s (TS 36.213), in part of the slots.
+        let share = Both { downlink: 481_280.5 / 2_792_000.0, uplink: 0.5 };
+        let slow = CellInfo { fdd: false, share, ..CellInfo::lte(1, LteBandwidth::Mhz20) };
+        let mut rig = Rig::new(false);
+        rig.control.min_rtt = Some(Span::from_micros(34_934));
+        let rate = rig.reports_of(20, slow, 0);
+        assert_eq!(rate.bits_per_s(), 481_280);
+        assert_eq!(rig.w.pacing, Pacing::Rate(Rate::from_bits_per_s(60_160 * 8)));
+    }
+
+    #[test]
+    fn flows_of_the_user_divide_the_window_and_not_the_pace() {
+        let [one, two] = [1, 2].map(|flows| {
+            let mut rig = Rig::new(false);
+            rig.control.flows = flows;
+            rig.reports(20);
+            rig
+        });
+        assert_eq!(one.w.pacing, two.w.pacing);
+        assert!((two.w.cwnd * 2.0 - one.w.cwnd).abs() < 0.01, "{} and {}", two.w.cwnd, one.w.cwnd);
     }
 
     #[test]

@@ -59,9 +59,9 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     Ok(Control::Other(Box::new(Sprout { lead, forecast: None, allowance: 0, next_tick: None })))
 }
 
-fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
+fn build_receiver(options: &mut Options) -> Result<Option<Box<dyn ReceiverHalf>>, OptionError> {
     lead(options)?; // the sender's
-    Ok(Box::new(SproutReceiver::new(1.0 - confidence(options)? / 100.0)))
+    Ok(Some(Box::new(SproutReceiver::new(1.0 - confidence(options)? / 100.0))))
 }
 
 fn lead(options: &mut Options) -> Result<Horizon, OptionError> {

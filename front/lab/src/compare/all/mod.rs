@@ -6,21 +6,26 @@
 
 mod candidates;
 mod page;
+mod page_file;
 mod situations;
 mod summary;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use ranpace_scenario::ScenarioError;
 use ranpace_sim::RunResult;
 use serde::Serialize;
 
 use self::candidates::{CANDIDATES, Candidate};
-use self::situations::{Kind, Situation, SituationError, situations};
+pub use self::page_file::SurveyPageError;
+pub use self::situations::SituationError;
+use self::situations::{Kind, Situation, situations};
 use crate::figure::{Figure, Scope};
 use crate::figures::Quantity;
+use crate::plot::PlotError;
 use crate::stats::{self, Estimate};
-use crate::{Job, TraceLibrary};
+use crate::{Job, Runner, Store, StoreError, TraceLibrary};
 
 /// What is measured; each kind of situation has some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -43,6 +48,19 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// Its name in `compare.json`.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Goodput => "goodput",
+            Self::DelayP95 => "delay_p95",
+            Self::Fairness => "fairness",
+            Self::Share => "share",
+            Self::Completion => "completion",
+            Self::CallDelay => "call_delay",
+            Self::CallLoss => "call_loss",
+        }
+    }
+
     /// Its name in a table.
     pub const fn title(self) -> &'static str {
         match self {
@@ -157,13 +175,16 @@ impl SurveySpec {
     ///
     /// If there is no candidate of a name.
     pub fn new(seeds: u32, only: Option<&[String]>) -> Result<Self, CandidateFilterError> {
+        // A parsed name shows the guard that it has by default.
+        let plain = |name: &str| name.strip_suffix(":guard=on").unwrap_or(name).to_owned();
+        let only: Option<Vec<String>> = only.map(|only| only.iter().map(|name| plain(name)).collect());
         let known = |name: &str| CANDIDATES.iter().any(|candidate| candidate.name == name);
-        if let Some(name) = only.into_iter().flatten().find(|name| !known(name)) {
+        if let Some(name) = only.iter().flatten().find(|name| !known(name)) {
             let known = CANDIDATES.iter().map(|candidate| candidate.name).collect::<Vec<_>>().join(", ");
             return Err(CandidateFilterError { name: name.clone(), known });
         }
         let is_asked =
-            |name: &str| only.is_none_or(|only| name == BASIS || only.iter().any(|one| one == name));
+            |name: &str| only.as_ref().is_none_or(|only| name == BASIS || only.iter().any(|one| one == name));
         let candidates = CANDIDATES.iter().filter(|candidate| is_asked(candidate.name)).collect();
         Ok(Self { seeds, candidates })
     }
@@ -207,6 +228,17 @@ impl SurveyPlan {
         self.situations[at].measures().iter().map(|measure| measure.of(run)).collect()
     }
 
+    /// Plays the runs and brings their measurements together; those that `runner` was told to stop before are missing.
+    ///
+    /// # Errors
+    ///
+    /// If the results cannot be stored.
+    pub fn play(self, runner: &Runner<'_>) -> Result<Survey, StoreError> {
+        // Of each result only its measurements stay in memory.
+        let measured = runner.run_with(&self.jobs, |job, run| self.measure(job, &run))?;
+        Ok(self.collect(measured))
+    }
+
     /// Brings the measurements together; `None` for runs that did not finish.
     pub fn collect(self, measured: Vec<Option<Measured>>) -> Survey {
         let interrupted = measured.iter().any(Option::is_none);
@@ -242,27 +274,44 @@ pub struct Survey {
     values: BTreeMap<(usize, usize, Measure), Vec<f64>>,
 }
 
-/// One value in JSON.
+/// What was measured of a candidate in a situation, over the seeds; an entry of `compare.json`.
 #[derive(Debug, Serialize)]
-struct JsonValue<'a> {
-    cc: &'a str,
-    needs: String,
-    situation: &'a str,
-    measure: Measure,
-    /// In base units: bit/s, seconds, shares.
-    mean: Option<f64>,
-    ci95: Option<f64>,
-    seeds: usize,
+pub struct SurveyValue<'a> {
+    /// Name of the candidate.
+    pub cc: &'a str,
+    /// What it needs, in words.
+    pub needs: String,
+    /// Name of the situation.
+    pub situation: &'a str,
+    /// What is measured.
+    pub measure: Measure,
+    /// Mean in base units: bit/s, seconds, shares; `None` if no run has a value.
+    pub mean: Option<f64>,
+    /// Half of the 95 % confidence interval, if there are several values.
+    pub ci95: Option<f64>,
+    /// Number of runs that have a value.
+    pub seeds: usize,
+}
+
+/// Why the results were not written.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyWriteError {
+    /// A file cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A plot cannot be drawn.
+    #[error("the report cannot be drawn: {0}")]
+    Plot(#[from] PlotError),
 }
 
 impl Survey {
-    /// All values, as a document for `compare.json`.
-    pub fn json(&self) -> impl Serialize + '_ {
+    /// All values, as in the document `compare.json`.
+    pub fn values(&self) -> Vec<SurveyValue<'_>> {
         self.values
             .iter()
             .map(|((who, at, measure), values)| {
                 let estimate = stats::estimate(values.iter().copied());
-                JsonValue {
+                SurveyValue {
                     cc: self.candidates[*who].name,
                     needs: self.candidates[*who].needs.words(),
                     situation: &self.situations[*at].name,
@@ -272,7 +321,17 @@ impl Survey {
                     seeds: estimate.count,
                 }
             })
-            .collect::<Vec<_>>()
+            .collect()
+    }
+
+    /// Writes `compare.json` and the report beside the runs, and returns the report's path. `command` is what was called.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be written, or a plot not be drawn.
+    pub fn write(&self, store: &Store, command: &str) -> Result<PathBuf, SurveyWriteError> {
+        store.write_json("compare.json", &self.values())?;
+        Ok(store.write("report.html", self.report(command)?.as_bytes())?)
     }
 
     fn estimate(&self, who: usize, at: usize, measure: Measure) -> Option<Estimate> {
@@ -283,6 +342,8 @@ impl Survey {
 
 #[cfg(test)]
 mod tests {
+    use ranpace_cc::Algorithm;
+
     use super::*;
 
     #[test]
@@ -307,11 +368,29 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_the_names_in_json() {
+        for measure in [
+            Measure::Goodput,
+            Measure::DelayP95,
+            Measure::Fairness,
+            Measure::Share,
+            Measure::Completion,
+            Measure::CallDelay,
+            Measure::CallLoss,
+        ] {
+            assert_eq!(serde_json::to_value(measure).unwrap(), measure.key());
+        }
+    }
+
+    #[test]
     fn an_unknown_name_is_refused_with_all_that_there_are() {
         let error = SurveySpec::new(1, Some(&["cubik".to_owned()])).unwrap_err().to_string();
         assert!(error.contains("\"cubik\"") && error.contains("c2tcp:target=50ms"), "{error}");
         let spec = SurveySpec::new(1, Some(&["vegas".to_owned()])).unwrap();
         let names: Vec<&str> = spec.candidates.iter().map(|candidate| candidate.name).collect();
         assert_eq!(names, ["cubic", "vegas"]);
+        let parsed: Algorithm = "dcic".parse().unwrap();
+        let spec = SurveySpec::new(1, Some(&[parsed.as_str().to_owned()])).unwrap();
+        assert_eq!(spec.candidates.len(), 2, "{parsed} is dcic");
     }
 }

@@ -123,7 +123,7 @@ fn build(options: &mut Options, _: u64) -> Result<Control, OptionError> {
     guard::build(CdbeServer::new(format, Unit::Payload, params), format, options)
 }
 
-fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, OptionError> {
+fn build_receiver(options: &mut Options) -> Result<Option<Box<dyn ReceiverHalf>>, OptionError> {
     let fence = options
         .choice("fence", &[("next_arrival", SampleEnd::NextArrival), ("literal", SampleEnd::Literal)])?;
     let gap_unit = options.choice(
@@ -133,5 +133,5 @@ fn build_receiver(options: &mut Options) -> Result<Box<dyn ReceiverHalf>, Option
     let granularity = options.span(TS_GRANULARITY.key, Params::default().granularity)?;
     let window = options.span("window", Span::ZERO)?;
     let client = CdbeClient::new(fence, gap_unit, granularity, Reporter::new(options)?);
-    Ok(Box::new(if window.is_zero() { client } else { client.with_window(window) }))
+    Ok(Some(Box::new(if window.is_zero() { client } else { client.with_window(window) })))
 }

@@ -23,6 +23,7 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use ranpace_rnis::CellInfo;
 use ranpace_units::{Rate, Span, Time};
 
 use super::cell::{Capacity, CellWindow};
@@ -47,7 +48,7 @@ const TYPICAL: Span = Span::from_millis(40);
 const SHORTEST: Span = Span::from_millis(16);
 const LONGEST: Span = Span::from_millis(400);
 /// Age at which the control channel's last slot is not used any more. Ours, as the age rule of the specification for reports.
-const STALE: Span = Span::from_millis(100);
+pub(super) const STALE: Span = Span::from_millis(100);
 
 /// Where the block error rate comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,10 +121,12 @@ pub(super) struct PbeClient {
     miss: f64,
     random: Xoshiro256PlusPlus,
     window: CellWindow,
-    /// Number of the serving cell, its HARQ round trip, and when its last slot was.
+    capacity: Option<Capacity>,
+    /// Number of the serving cell, its HARQ round trip, when its last slot was, and the age at which that is not used any more.
     cell: Option<u16>,
     harq: Span,
     heard_at: Time,
+    stale: Span,
     state: State,
     /// Last reported rate in bit/s.
     last: f64,
@@ -144,9 +147,11 @@ impl PbeClient {
             miss,
             random: Xoshiro256PlusPlus::seed_from_u64(0),
             window: CellWindow::default(),
+            capacity: None,
             cell: None,
             harq: Span::from_millis(8),
             heard_at: Time::ZERO,
+            stale: STALE,
             state: State::Ramp { from: 0.0, since: None },
             last: 0.0,
             min_rtt: Least::default(),
@@ -157,13 +162,14 @@ impl PbeClient {
         }
     }
 
-    fn length(&self) -> Span {
+    /// Length of the windows.
+    pub(super) fn length(&self) -> Span {
         self.min_rtt.get().unwrap_or(TYPICAL).clamp(SHORTEST, LONGEST)
     }
 
     /// `C_t` and the goodput of `C_f` in bit/s.
     fn goodputs(&self) -> Option<(f64, f64)> {
-        let capacity = self.window.capacity()?;
+        let capacity = self.capacity?;
         let errors = self.errors.rate(&capacity);
         let goodput = |physical| goodput(physical, self.overhead, errors);
         Some((goodput(capacity.physical), goodput(capacity.fair)))
@@ -214,8 +220,38 @@ impl PbeClient {
             }
             State::Wireless => Some(available),
             // The bound is the fair share itself (C_f), as understood.
-            State::Internet => self.window.capacity().map(|capacity| capacity.fair),
+            State::Internet => self.capacity.map(|capacity| capacity.fair),
         }
+    }
+
+    /// A cell serves; if it is another than the one before, delays, the states and the capacity are anew.
+    fn enter(&mut self, now: Time, cell: u16) {
+        if self.cell.is_some_and(|before| before != cell) {
+            self.restart(now);
+        }
+        self.cell = Some(cell);
+    }
+
+    /// Another cell serves: a ramp from half of the last rate.
+    pub(super) fn restart(&mut self, now: Time) {
+        (self.window, self.capacity) = (CellWindow::default(), None);
+        self.min_delay = Least::default();
+        self.row = 0;
+        self.state = State::Ramp { from: self.last / 2.0, since: Some(now) };
+    }
+
+    /// The capacity as somebody else knows it, who measured it at an instant; it is used until it is `stale` old.
+    pub(super) fn on_capacity(
+        &mut self,
+        now: Time,
+        cell: &CellInfo,
+        measured_at: Time,
+        stale: Span,
+        capacity: Option<Capacity>,
+    ) {
+        self.enter(now, cell.cell);
+        self.harq = cell.slot * u64::from(cell.harq_processes.downlink);
+        (self.heard_at, self.stale, self.capacity) = (measured_at, stale, capacity);
     }
 }
 
@@ -246,13 +282,7 @@ impl ReceiverHalf for PbeClient {
     }
 
     fn on_cell(&mut self, now: Time, channel: &ControlChannel<'_>) {
-        if self.cell.is_some_and(|cell| cell != channel.cell.cell) {
-            self.window = CellWindow::default();
-            self.min_delay = Least::default();
-            self.row = 0;
-            self.state = State::Ramp { from: self.last / 2.0, since: Some(now) };
-        }
-        self.cell = Some(channel.cell.cell);
+        self.enter(now, channel.cell.cell);
         self.harq = channel.cell.slot * u64::from(channel.cell.harq_processes.downlink);
         self.heard_at = channel.measured_at;
         let length = self.length();
@@ -260,10 +290,11 @@ impl ReceiverHalf for PbeClient {
         self.window.push(channel, length, |_| {
             miss == 0.0 || f64::from(random.next_u32()) >= miss * (f64::from(u32::MAX) + 1.0)
         });
+        self.capacity = self.window.capacity();
     }
 
     fn report(&mut self, now: Time) -> Option<ReceiverReport> {
-        if now.since(self.heard_at) > STALE {
+        if now.since(self.heard_at) > self.stale {
             return None;
         }
         let rate = self.rate(now)?;
@@ -274,7 +305,7 @@ impl ReceiverHalf for PbeClient {
 
     fn inspect(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("pbe_state", f64::from(self.state.number()));
-        if let Some(capacity) = self.window.capacity() {
+        if let Some(capacity) = self.capacity {
             show("fair_bit_s", capacity.fair);
             show("physical_bit_s", capacity.physical);
             show("users", f64::from(capacity.users));
