@@ -36,8 +36,8 @@ pub struct Options {
     /// Folder of recorded traces [env: RANPACE_TRACES] [default: traces]
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// Also let the page watch the RNIS server or proxy at this address, such as 192.0.2.1:8012 or unix:/run/edge.sock; without it, only
-    /// those at loopback and at the usual sockets. Can be repeated
+    /// Also let the page watch the RNIS server, proxy, emulation or metrics of `ranpace serve` at this address, such as 192.0.2.1:8012 or
+    /// unix:/run/edge.sock; without it, only those at loopback and at the usual sockets. Can be repeated
     #[arg(long, value_name = "ADDRESS")]
     attach: Vec<Address>,
 }

@@ -8,6 +8,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { startEmulation, startServer } from "./running.mjs";
 import { startBrowser, startLab, useBuilt } from "./start.mjs";
 
 const [, , program, filter = ""] = process.argv;
@@ -107,6 +108,18 @@ function near(found, expected, what) {
     if (Number.isNaN(value) && Number.isNaN(other)) return;
     assert.ok(Math.abs(value - other) <= 2e-7 * Math.abs(other) + 1e-9, `${what}, value ${index}: ${value} on the page, ${other} of the engine`);
   });
+}
+
+/** How each view is looked at. */
+const LOOKS = [["light", {}], ["dark", { colorScheme: "dark" }], ["narrow", { viewport: { width: 380, height: 2400 } }]];
+
+/** A view is kept as a screenshot, and has no fault that a checker finds. */
+async function looked(page, view, look) {
+  await page.screenshot({ path: join(pictures, `${view}-${look}.png`) });
+  await accessible(page, `${view}, ${look}`);
+  const width = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert.ok(width <= 0, `${view}, ${look}: the page is ${width} pixels wider than the window`);
+  assert.deepEqual(page.faults, [], `${view}, ${look}`);
 }
 
 async function accessible(page, what) {
@@ -497,8 +510,95 @@ const tests = {
     return page;
   },
 
+  async "an emulation that runs is found, and watched with its own figures"() {
+    if (process.getuid() !== 0) {
+      assert.notEqual(process.env.RANPACE_NO_SKIP, "1", "an emulation that others see needs root");
+      return console.log("    skipped: an emulation that others see needs root");
+    }
+    const emulation = startEmulation(ranpace, folder);
+    try {
+      await until("its status", async () => (await (await api("live")).json()).some((source) => source.address === emulation.address));
+      for (const [look, options] of LOOKS) {
+        const page = await open("#/live", options);
+        const source = page.locator("ul.sources li", { hasText: emulation.address }).getByRole("link");
+        assert.match(await source.textContent(), /^emulation/);
+        await source.click();
+        await chart(page, "Rate against capacity").locator("canvas").waitFor();
+        await until("ten rows", async () => (await table(page, "flow", "download")).column("time_s").length > 10);
+        await until("pages of the walker", async () => (await session(page)).about.users.length === 2);
+        await page.waitForTimeout(1500);
+        await looked(page, "emulation", look);
+        if (look !== "light") {
+          await page.context().close();
+          continue;
+        }
+        // The picture stands still, and has the engine's figures of these times.
+        await button(page, "Pause the picture").click();
+        for (const [title, of, column, factor] of [["Rate against capacity", "download", "goodput_bit_s", 1e-6], ["Round-trip time", "download", "srtt_s", 1e3], ["CQI and MCS", "phone", "mcs", 1]]) {
+          const label = column === "mcs" ? "MCS" : of;
+          const mine = (await saved(page, title)).filter(([series]) => series === label);
+          assert.ok(mine.length > 5, `${title}: ${mine.length} values`);
+          const engine = await table(page, column === "mcs" ? "user" : "flow", of);
+          const times = engine.column("time_s");
+          const values = engine.column(column);
+          const expected = mine.map(([, time]) => values[times.findIndex((other) => Math.abs(other - time) < 1e-6)] * factor);
+          near(mine.map(([, , value]) => value), expected, title);
+        }
+        const last = async () => (await saved(page, "Rate against capacity")).at(-1)[1];
+        const before = await last();
+        await page.waitForTimeout(700);
+        assert.equal(await last(), before, "a picture that stands still");
+        await button(page, "Go on").click();
+        await until("newer rows", async () => (await last()) > before);
+        // Nothing can be changed here.
+        assert.equal(await button(page, "Compare…").count(), 0);
+        assert.equal(await page.locator(".live button").count(), 0);
+        await page.context().close();
+      }
+      const page = await open(`#/live?${new URLSearchParams({ address: emulation.address })}`);
+      await chart(page, "Rate against capacity").locator("canvas").waitFor();
+      await emulation.end();
+      await page.locator(".head .fault", { hasText: "does it run?" }).waitFor();
+      assert.ok((await table(page, "flow", "download")).column("time_s").length > 10, "its rows stay");
+      return page;
+    } finally {
+      await emulation.end();
+    }
+  },
+
+  async "a server of files is watched by its address; where nothing answers, that is said"() {
+    const server = await startServer(ranpace, folder);
+    try {
+      const page = await open("#/live");
+      const typed = page.getByLabel("Address");
+      await typed.fill("127.0.0.1:1");
+      await typed.press("Enter");
+      await page.locator(".head .fault", { hasText: "does it run?" }).waitFor();
+      await typed.fill("192.0.2.1:80");
+      await button(page, "Watch").click();
+      await page.locator(".head .fault", { hasText: "--attach 192.0.2.1:80" }).waitFor();
+      // What is refused is an answer with a status, which the browser notes.
+      page.faults = page.faults.filter((fault) => !/status of (403|409)/.test(fault));
+      await typed.fill(server.address);
+      await typed.press("Enter");
+      await chart(page, "Congestion window").locator("canvas").waitFor();
+      const name = await until("a download", async () => (await session(page)).about.flows[0]?.name);
+      await until("its rows", async () => (await table(page, "flow", name)).column("cwnd_bytes").length > 5);
+      await button(page, "Pause the picture").click();
+      const mine = (await saved(page, "Congestion window")).filter(([series]) => series === name);
+      const engine = await table(page, "flow", name);
+      const times = engine.column("time_s");
+      const expected = mine.map(([, time]) => engine.column("cwnd_bytes")[times.findIndex((other) => Math.abs(other - time) < 1e-6)] * 1e-3);
+      near(mine.map(([, , value]) => value), expected, "cwnd");
+      assert.ok(mine.length > 3, `${mine.length} values`);
+      return page;
+    } finally {
+      await server.end();
+    }
+  },
+
   async "views are accessible, in light, in dark and when narrow"() {
-    for (const [name, options] of [["light", {}], ["dark", { colorScheme: "dark" }], ["narrow", { viewport: { width: 380, height: 2400 } }]]) {
+    for (const [name, options] of LOOKS) {
       for (const [view, hash, ready] of [
         ["play", "", ".chart canvas"],
         ["setup", "", ".chart canvas"],
@@ -506,6 +606,7 @@ const tests = {
         ["gallery", "#/gallery", ".experiment"],
         ["tours", "#/tours", ".tours a"],
         ["tour", "#/play?tour=c2tcp&step=1", ".looked-at"],
+        ["live", "#/live", ".sources, .side .hint"],
       ]) {
         const page = await open(hash, options);
         await page.locator(ready).first().waitFor();
@@ -516,11 +617,7 @@ const tests = {
         }
         if (hash === "") await pauseAt(page, 6);
         await page.waitForTimeout(600);
-        await page.screenshot({ path: join(pictures, `${view}-${name}.png`) });
-        await accessible(page, `${view}, ${name}`);
-        const width = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        assert.ok(width <= 0, `${view}, ${name}: the page is ${width} pixels wider than the window`);
-        assert.deepEqual(page.faults, [], `${view}, ${name}`);
+        await looked(page, view, name);
         await page.context().close();
       }
     }

@@ -11,6 +11,8 @@ use crate::problem::Refusal;
 pub const PROXY: &str = "/run/ranpace-proxy.sock";
 /// Where an RNIS server answers unless it is told otherwise (`listen`).
 pub const RNIS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8012);
+/// Where the examples of docs/serve.md have a server's metrics (`--metrics`, which has no default).
+pub const SERVE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9106);
 /// Where each emulation has a folder, which is called as its process.
 pub const EMULATIONS: &str = "/run/ranpace";
 /// Its own socket in that folder.
@@ -61,7 +63,7 @@ impl Address {
     pub fn permitted(text: &str, allowed: &[Self], is_local: bool) -> Result<Self, Refusal> {
         let address: Self = text.parse().map_err(Refusal::impossible)?;
         let is_usual = match &address {
-            Self::Tcp(of) => *of == RNIS || is_local && of.ip().to_canonical().is_loopback(),
+            Self::Tcp(of) => [RNIS, SERVE].contains(of) || is_local && of.ip().to_canonical().is_loopback(),
             Self::Unix(path) => path == Path::new(PROXY) || Self::of_emulation(path).is_some(),
         };
         if is_usual || allowed.contains(&address) {
@@ -95,6 +97,7 @@ impl Address {
         all.sort();
         all.push((Self::Unix(PROXY.into()), "a proxy".to_owned()));
         all.push((Self::Tcp(RNIS), "an RNIS server".to_owned()));
+        all.push((Self::Tcp(SERVE), "a server".to_owned()));
         all
     }
 }
@@ -111,6 +114,7 @@ mod tests {
         let (forbidden, wrong) = (Some(StatusCode::FORBIDDEN), Some(StatusCode::UNPROCESSABLE_ENTITY));
         for (text, here, elsewhere) in [
             ("127.0.0.1:8012", None, None),
+            ("127.0.0.1:9106", None, None),
             ("127.0.0.1:9000", None, forbidden),
             ("localhost:9000", None, forbidden),
             ("[::1]:8012", None, forbidden),
