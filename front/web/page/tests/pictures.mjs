@@ -4,10 +4,11 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { startEmulation } from "./running.mjs";
 import { startBrowser, startLab, useBuilt } from "./start.mjs";
 
-const [, , program] = process.argv;
-if (!program) throw new Error("usage: node tests/pictures.mjs PATH-OF-RANPACE");
+const [, , program, only = ""] = process.argv;
+if (!program) throw new Error("usage: node tests/pictures.mjs PATH-OF-RANPACE [NAME OF A PICTURE]");
 const ranpace = resolve(program);
 const docs = resolve(import.meta.dirname, "../../../../docs");
 const folder = mkdtempSync(join(tmpdir(), "lab-pictures-"));
@@ -16,6 +17,7 @@ execFileSync(ranpace, ["compare", "--seeds", "3", "--time", "20s", "--cc", "cubi
 const lab = await startLab(ranpace, folder, "results");
 
 async function take(name, hash, options, act = async () => {}) {
+  if (only && name !== only) return;
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, colorScheme: "light", ...options });
   await useBuilt(context);
   const page = await context.newPage();
@@ -54,6 +56,17 @@ await take("lab-compare", "#/play?tour=c2tcp&step=1", { viewport: { width: 1280,
 await take("lab-results", "#/results?path=compare", { viewport: { width: 1400, height: 700 }, colorScheme: "dark" }, async (page) => {
   await page.locator(".scatter path").first().waitFor();
 });
+// An emulation that others see needs root.
+const emulation = startEmulation(ranpace, folder);
+await take("lab-live", `#/live?${new URLSearchParams({ address: emulation.address })}`, { viewport: { width: 1280, height: 940 } }, async (page) => {
+  for (;;) {
+    if (await page.locator(".chart canvas").count()) break;
+    await page.waitForTimeout(500);
+    await page.reload();
+  }
+  await page.waitForTimeout(14_000);
+});
+await emulation.end();
 await browser.close();
 lab.stop();
 rmSync(folder, { recursive: true, force: true });
