@@ -29,6 +29,7 @@ pub mod radio;
 pub mod samples;
 pub mod server;
 pub mod shared;
+pub mod status;
 
 pub use config::Config;
 pub use error::ServeError;

@@ -22,13 +22,13 @@ use crate::certificate::{self, Certificate};
 use crate::config::{ByPrefix, Config};
 use crate::error::ServeError;
 use crate::files::Folder;
-use crate::metrics::{self, Metrics};
+use crate::metrics::Metrics;
 use crate::pep::{PepThread, Peps};
 use crate::qlog::Logs;
 use crate::radio::{FeedThread, Radio};
 use crate::samples::Samples;
 use crate::shared::Shared;
-use crate::{http1, http3};
+use crate::{http1, http3, status};
 
 /// Time for the last packets to leave when the server stops. Ours.
 const LAST: Duration = Duration::from_secs(1);
@@ -118,7 +118,7 @@ impl Server {
             .metrics
             .map(|address| {
                 let served =
-                    runtime.block_on(metrics::serve(Arc::clone(&metrics), Arc::clone(&shared.open), address));
+                    runtime.block_on(status::serve(Arc::clone(&metrics), Arc::clone(&shared.open), address));
                 served.map_err(|error| ServeError::Listen { address, what: "metrics", error })
             })
             .transpose()?;
