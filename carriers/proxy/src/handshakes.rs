@@ -12,8 +12,6 @@ use crate::syn::Ends;
 /// A server that does not answer a held SYN is forgotten after this time. A client that still waits has repeated its SYN by then, also
 /// if one repetition was lost (after 1, 3 and 7 s: RFC 6298), and repetitions pass; so this one has given up, or is a flood. Ours.
 const HELD: Span = Span::from_secs(8);
-/// A server that does not answer for a client that was accepted first is forgotten after this time: Linux' own (`tcp_syn_retries`).
-const ASKING: Span = Span::from_secs(130);
 /// A client that does not complete its handshake is forgotten after this time. Ours.
 const ANSWERING: Span = Span::from_secs(15);
 /// After a SYN of a connection has passed, further ones of it pass for this time. Ours.
@@ -51,11 +49,11 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    fn is_over(&self, now: Time) -> bool {
+    fn is_over(&self, now: Time, connect_timeout: Span) -> bool {
         let limit = match self.state {
             State::Exact { released: true, .. } => ANSWERING,
             State::Exact { .. } => HELD,
-            State::Accepted(_) => ASKING,
+            State::Accepted(_) => connect_timeout,
         };
         now > self.since + limit
     }
@@ -141,11 +139,13 @@ impl Handshakes {
         Some(handshake)
     }
 
-    /// Removes those that have waited too long, and returns how many; both legs are reset.
-    pub fn expire(&mut self, now: Time) -> usize {
+    /// Removes those that have waited too long, and returns how many; both legs are reset. A server has `connect_timeout` to answer for a
+    /// client that was accepted first.
+    pub fn expire(&mut self, now: Time, connect_timeout: Span) -> usize {
         self.passing.retain(|_, until| *until > now);
+        let is_over = |one: &Handshake| one.is_over(now, connect_timeout);
         let over: Vec<usize> =
-            self.entries.iter().filter(|(_, one)| one.is_over(now)).map(|(place, _)| place).collect();
+            self.entries.iter().filter(|(_, one)| is_over(one)).map(|(place, _)| place).collect();
         over.iter().filter_map(|place| self.remove(*place)).count()
     }
 }
@@ -161,13 +161,17 @@ mod tests {
         let descriptor = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
         let held = |released| State::Exact { syn: Box::default(), number: 1, released };
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
-        for (state, seconds) in [(held(false), 8), (held(true), 15), (State::Accepted(descriptor()), 130)] {
+        for (state, seconds) in [(held(false), 8), (held(true), 15), (State::Accepted(descriptor()), 20)] {
             let ends =
                 Ends { client: "10.0.0.2:4000".parse().unwrap(), server: "192.0.2.1:443".parse().unwrap() };
             let mut handshakes = Handshakes::default();
             handshakes.insert(Handshake { ends, server: descriptor(), state, since: at(0) });
-            assert_eq!((handshakes.expire(at(seconds)), handshakes.of_client(ends.client.ip())), (0, 1));
-            assert_eq!((handshakes.expire(at(seconds + 1)), handshakes.of_client(ends.client.ip())), (1, 0));
+            let mut expire = |seconds| {
+                let expired = handshakes.expire(at(seconds), Span::from_secs(20));
+                (expired, handshakes.of_client(ends.client.ip()))
+            };
+            assert_eq!(expire(seconds), (0, 1));
+            assert_eq!(expire(seconds + 1), (1, 0));
             assert_eq!((handshakes.find(&ends), handshakes.len()), (None, 0), "{seconds} s");
         }
     }
@@ -182,7 +186,7 @@ mod tests {
         }
         assert!(handshakes.is_passing(&ends(0), at(59)) && !handshakes.is_passing(&ends(0), at(60)));
         assert!(!handshakes.is_passing(&ends(u16::MAX), at(0)), "there was no more room");
-        handshakes.expire(at(60));
+        handshakes.expire(at(60), Span::SECOND);
         handshakes.mark_passing(ends(u16::MAX), at(60));
         assert!(handshakes.is_passing(&ends(u16::MAX), at(61)));
     }
