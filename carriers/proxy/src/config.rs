@@ -250,7 +250,8 @@ pub struct Limits {
     pub connections_per_user: usize,
     /// Connections that wait for a server's answer, of one client's address. Further ones pass unsplit.
     pub handshakes_per_client: usize,
-    /// A client that was accepted first is reset when its server has not answered for this time.
+    /// A client that was accepted first is reset when its server has not answered for this time. A SYN that is held passes when it comes
+    /// again after this time, if not earlier.
     #[serde(deserialize_with = "ranpace_config::time")]
     pub connect_timeout: Span,
     /// Largest payload of one connection that waits in the proxy and is on its way from the server, in bytes.

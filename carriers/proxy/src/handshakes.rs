@@ -52,7 +52,7 @@ impl Handshake {
     fn is_over(&self, now: Time, connect_timeout: Span) -> bool {
         let limit = match self.state {
             State::Exact { released: true, .. } => ANSWERING,
-            State::Exact { .. } => HELD,
+            State::Exact { .. } => HELD.min(connect_timeout),
             State::Accepted(_) => connect_timeout,
         };
         now > self.since + limit
@@ -139,14 +139,23 @@ impl Handshakes {
         Some(handshake)
     }
 
-    /// Removes those that have waited too long, and returns how many; both legs are reset. A server has `connect_timeout` to answer for a
-    /// client that was accepted first.
+    /// Removes those that have waited too long, and returns how many; both legs are reset. A server has `connect_timeout` to answer. After
+    /// that a client that was accepted first is reset, and the next SYN of one whose SYN is held passes.
     pub fn expire(&mut self, now: Time, connect_timeout: Span) -> usize {
         self.passing.retain(|_, until| *until > now);
         let is_over = |one: &Handshake| one.is_over(now, connect_timeout);
         let over: Vec<usize> =
             self.entries.iter().filter(|(_, one)| is_over(one)).map(|(place, _)| place).collect();
-        over.iter().filter_map(|place| self.remove(*place)).count()
+        let over: Vec<Handshake> = over.into_iter().filter_map(|place| self.remove(place)).collect();
+        for handshake in &over {
+            // A client that has not given up by then repeats its SYN. Later ones have, and floods are not to fill what is remembered.
+            if let State::Exact { released: false, .. } = handshake.state
+                && connect_timeout < HELD
+            {
+                self.mark_passing(handshake.ends, now);
+            }
+        }
+        over.len()
     }
 }
 
@@ -173,6 +182,22 @@ mod tests {
             assert_eq!(expire(seconds), (0, 1));
             assert_eq!(expire(seconds + 1), (1, 0));
             assert_eq!((handshakes.find(&ends), handshakes.len()), (None, 0), "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_held_syn_whose_server_had_its_time_passes_when_it_comes_again() {
+        for (connect_timeout, passes) in [(2, true), (20, false)] {
+            let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+            let ends =
+                Ends { client: "10.0.0.2:4000".parse().unwrap(), server: "192.0.2.1:443".parse().unwrap() };
+            let mut handshakes = Handshakes::default();
+            let state = State::Exact { syn: Box::default(), number: 1, released: false };
+            let server = std::fs::File::open("/dev/null").unwrap().into();
+            handshakes.insert(Handshake { ends, server, state, since: at(0) });
+            assert_eq!(handshakes.expire(at(2), Span::from_secs(connect_timeout)), 0);
+            assert_eq!(handshakes.expire(at(3), Span::from_secs(connect_timeout)), usize::from(passes));
+            assert_eq!(handshakes.is_passing(&ends, at(4)), passes);
         }
     }
 
