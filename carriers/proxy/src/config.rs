@@ -23,6 +23,9 @@ const LEAST_BUFFER: Bytes = Bytes::new(16 << 10);
 /// throttled. Ours.
 const OPEN_BUFFER: Bytes = Bytes::new(512 << 10);
 
+/// Longer than Linux itself tries to connect with its default of `net.ipv4.tcp_syn_retries`, 6: 127 s at most.
+const LINUX_CONNECT_TIMEOUT: Span = Span::from_secs(130);
+
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -247,6 +250,10 @@ pub struct Limits {
     pub connections_per_user: usize,
     /// Connections that wait for a server's answer, of one client's address. Further ones pass unsplit.
     pub handshakes_per_client: usize,
+    /// A client that was accepted first is reset when its server has not answered for this time. A SYN that is held passes when it comes
+    /// again after this time, if not earlier.
+    #[serde(deserialize_with = "ranpace_config::time")]
+    pub connect_timeout: Span,
     /// Largest payload of one connection that waits in the proxy and is on its way from the server, in bytes.
     #[serde(deserialize_with = "ranpace_config::bytes")]
     pub flow_buffer: Bytes,
@@ -264,6 +271,7 @@ impl Default for Limits {
             connections: 100_000,
             connections_per_user: 4_000,
             handshakes_per_client: 256,
+            connect_timeout: LINUX_CONNECT_TIMEOUT,
             flow_buffer: Bytes::new(4 << 20),
             user_buffer: Bytes::new(16 << 20),
             total_buffer: Bytes::new(1 << 30),
@@ -400,6 +408,7 @@ impl Configuration for Config {
             connections,
             connections_per_user,
             handshakes_per_client,
+            connect_timeout,
             flow_buffer,
             user_buffer,
             total_buffer,
@@ -421,6 +430,12 @@ impl Configuration for Config {
             if value < least || value > Bytes::new(1 << 40) {
                 add(key, format!("expected {least} to 1TiB, found {value}"));
             }
+        }
+        if *connect_timeout < Span::SECOND {
+            let reason = format!(
+                "expected at least 1s, after which a lost SYN is repeated for the first time, found {connect_timeout}"
+            );
+            add("limits.connect_timeout", reason);
         }
         if *flow_buffer > Bytes::new(512 << 20) {
             let reason =
@@ -520,7 +535,7 @@ mod tests {
 
     #[test]
     fn all_faults_are_told_at_once_with_their_lines() {
-        let text = "nam = \"a\"\nport = 0\n[[clients]]\ninterface = \"a/b\"\nnetworks = []\nports = [\"9-1\"]\n[limits]\nconnections = 0\nflow_buffer = \"1KB\"\n[feed]\norigin = \"http://x\"\n[log]\nlevel = \"loud\"\n";
+        let text = "nam = \"a\"\nport = 0\n[[clients]]\ninterface = \"a/b\"\nnetworks = []\nports = [\"9-1\"]\n[limits]\nconnections = 0\nflow_buffer = \"1KB\"\nconnect_timeout = \"900ms\"\n[feed]\norigin = \"http://x\"\n[log]\nlevel = \"loud\"\n";
         let faults = Config::parse("proxy.toml", text).unwrap_err();
         let told: Vec<(Option<usize>, &str)> =
             faults.faults.iter().map(|fault| (fault.line, fault.key.as_str())).collect();
@@ -530,8 +545,9 @@ mod tests {
             (6, "clients.ports"),
             (8, "limits.connections"),
             (9, "limits.flow_buffer"),
-            (11, "feed.origin"),
-            (13, "log.level"),
+            (10, "limits.connect_timeout"),
+            (12, "feed.origin"),
+            (14, "log.level"),
         ];
         assert_eq!(told, expected.map(|(line, key)| (Some(line), key)), "{faults}");
         assert!(faults.to_string().contains("did you mean `name`?"), "{faults}");

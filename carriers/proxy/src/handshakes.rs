@@ -12,8 +12,6 @@ use crate::syn::Ends;
 /// A server that does not answer a held SYN is forgotten after this time. A client that still waits has repeated its SYN by then, also
 /// if one repetition was lost (after 1, 3 and 7 s: RFC 6298), and repetitions pass; so this one has given up, or is a flood. Ours.
 const HELD: Span = Span::from_secs(8);
-/// A server that does not answer for a client that was accepted first is forgotten after this time: Linux' own (`tcp_syn_retries`).
-const ASKING: Span = Span::from_secs(130);
 /// A client that does not complete its handshake is forgotten after this time. Ours.
 const ANSWERING: Span = Span::from_secs(15);
 /// After a SYN of a connection has passed, further ones of it pass for this time. Ours.
@@ -51,11 +49,11 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    fn is_over(&self, now: Time) -> bool {
+    fn is_over(&self, now: Time, connect_timeout: Span) -> bool {
         let limit = match self.state {
             State::Exact { released: true, .. } => ANSWERING,
-            State::Exact { .. } => HELD,
-            State::Accepted(_) => ASKING,
+            State::Exact { .. } => HELD.min(connect_timeout),
+            State::Accepted(_) => connect_timeout,
         };
         now > self.since + limit
     }
@@ -141,12 +139,23 @@ impl Handshakes {
         Some(handshake)
     }
 
-    /// Removes those that have waited too long, and returns how many; both legs are reset.
-    pub fn expire(&mut self, now: Time) -> usize {
+    /// Removes those that have waited too long, and returns how many; both legs are reset. A server has `connect_timeout` to answer. After
+    /// that a client that was accepted first is reset, and the next SYN of one whose SYN is held passes.
+    pub fn expire(&mut self, now: Time, connect_timeout: Span) -> usize {
         self.passing.retain(|_, until| *until > now);
+        let is_over = |one: &Handshake| one.is_over(now, connect_timeout);
         let over: Vec<usize> =
-            self.entries.iter().filter(|(_, one)| one.is_over(now)).map(|(place, _)| place).collect();
-        over.iter().filter_map(|place| self.remove(*place)).count()
+            self.entries.iter().filter(|(_, one)| is_over(one)).map(|(place, _)| place).collect();
+        let over: Vec<Handshake> = over.into_iter().filter_map(|place| self.remove(place)).collect();
+        for handshake in &over {
+            // A client that has not given up by then repeats its SYN. Later ones have, and floods are not to fill what is remembered.
+            if let State::Exact { released: false, .. } = handshake.state
+                && connect_timeout < HELD
+            {
+                self.mark_passing(handshake.ends, now);
+            }
+        }
+        over.len()
     }
 }
 
@@ -161,14 +170,34 @@ mod tests {
         let descriptor = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
         let held = |released| State::Exact { syn: Box::default(), number: 1, released };
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
-        for (state, seconds) in [(held(false), 8), (held(true), 15), (State::Accepted(descriptor()), 130)] {
+        for (state, seconds) in [(held(false), 8), (held(true), 15), (State::Accepted(descriptor()), 20)] {
             let ends =
                 Ends { client: "10.0.0.2:4000".parse().unwrap(), server: "192.0.2.1:443".parse().unwrap() };
             let mut handshakes = Handshakes::default();
             handshakes.insert(Handshake { ends, server: descriptor(), state, since: at(0) });
-            assert_eq!((handshakes.expire(at(seconds)), handshakes.of_client(ends.client.ip())), (0, 1));
-            assert_eq!((handshakes.expire(at(seconds + 1)), handshakes.of_client(ends.client.ip())), (1, 0));
+            let mut expire = |seconds| {
+                let expired = handshakes.expire(at(seconds), Span::from_secs(20));
+                (expired, handshakes.of_client(ends.client.ip()))
+            };
+            assert_eq!(expire(seconds), (0, 1));
+            assert_eq!(expire(seconds + 1), (1, 0));
             assert_eq!((handshakes.find(&ends), handshakes.len()), (None, 0), "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_held_syn_whose_server_had_its_time_passes_when_it_comes_again() {
+        for (connect_timeout, passes) in [(2, true), (20, false)] {
+            let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+            let ends =
+                Ends { client: "10.0.0.2:4000".parse().unwrap(), server: "192.0.2.1:443".parse().unwrap() };
+            let mut handshakes = Handshakes::default();
+            let state = State::Exact { syn: Box::default(), number: 1, released: false };
+            let server = std::fs::File::open("/dev/null").unwrap().into();
+            handshakes.insert(Handshake { ends, server, state, since: at(0) });
+            assert_eq!(handshakes.expire(at(2), Span::from_secs(connect_timeout)), 0);
+            assert_eq!(handshakes.expire(at(3), Span::from_secs(connect_timeout)), usize::from(passes));
+            assert_eq!(handshakes.is_passing(&ends, at(4)), passes);
         }
     }
 
@@ -182,7 +211,7 @@ mod tests {
         }
         assert!(handshakes.is_passing(&ends(0), at(59)) && !handshakes.is_passing(&ends(0), at(60)));
         assert!(!handshakes.is_passing(&ends(u16::MAX), at(0)), "there was no more room");
-        handshakes.expire(at(60));
+        handshakes.expire(at(60), Span::SECOND);
         handshakes.mark_passing(ends(u16::MAX), at(60));
         assert!(handshakes.is_passing(&ends(u16::MAX), at(61)));
     }

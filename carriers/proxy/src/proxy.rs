@@ -605,7 +605,7 @@ impl Proxy {
     }
 
     fn keep_house(&mut self, now: Time) {
-        let expired = self.handshakes.expire(now);
+        let expired = self.handshakes.expire(now, self.config.limits.connect_timeout);
         self.metrics.expired.inc_by(expired as u64);
         self.metrics.handshakes.set(self.handshakes.len() as i64);
         self.metrics.backlog.set(self.rapid.backlog().get() as i64);

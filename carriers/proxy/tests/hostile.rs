@@ -261,6 +261,43 @@ fn at_the_limit_of_the_process_or_of_the_system_open_connections_go_on_and_new_o
 }
 
 #[test]
+fn accepted_first_the_client_of_a_silent_server_is_reset_in_time_and_nothing_is_left() {
+    let Some(_turn) = ready() else { return };
+    let hosts = Hosts::new();
+    hosts.serve();
+    let proxy = hosts.proxy("handshake = \"accept-first\"", "[limits]\nconnect_timeout = \"2s\"");
+    download(&hosts, 1_000);
+    until("it has ended", || proxy.shown().connections == 0);
+    // Sockets whose last packets are not acknowledged yet are closed within a tenth of a second.
+    thread::sleep(Duration::from_millis(300));
+    let (before, _) = proxy.used();
+    hosts.be_silent(PORT + 1);
+    let sockets = || run(&format!("ip netns exec {} ss -Htan", hosts.name(Host::Proxy)));
+    let silent = format!(":{}", PORT + 1);
+    for server in SERVER {
+        let begun = Instant::now();
+        let mut stream = hosts.connect(SocketAddr::new(server, PORT + 1)).unwrap();
+        assert!(begun.elapsed() < Duration::from_millis(900), "accepted after {:?}", begun.elapsed());
+        stream.write_all(&[0; 1_000]).unwrap();
+        stream.set_read_timeout(Some(PATIENCE / 6)).unwrap();
+        let shown = proxy.shown();
+        assert_eq!((shown.connections, shown.handshakes), (0, 1), "{shown:?}");
+        assert!(sockets().contains(&silent), "{}", sockets());
+        assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        // It is looked at each second.
+        let took = begun.elapsed();
+        assert!(took > Duration::from_secs(2) && took < Duration::from_secs(5), "reset after {took:?}");
+        let shown = proxy.shown();
+        assert_eq!((shown.connections, shown.handshakes), (0, 0), "{shown:?}");
+        assert!(!sockets().contains(&silent), "{}", sockets());
+        until("its descriptors are closed", || proxy.used().0 <= before);
+    }
+    let stream = hosts.ask(Wish { up: 1, ..Wish::download(10) }).unwrap();
+    until("others are split", || proxy.shown().connections == 1);
+    finish(stream, Wish { up: 1, ..Wish::download(10) });
+}
+
+#[test]
 fn what_a_hung_proxy_has_accepted_first_waits_and_further_ones_pass() {
     let Some(_turn) = ready() else { return };
     let hosts = Hosts::new();
@@ -468,16 +505,23 @@ fn a_path_that_leads_back_to_the_proxy_is_no_loop() {
     assert_eq!((shown.connections, shown.handshakes), (0, 0), "{shown:?}");
     drop(proxy);
     // Accepted first, the socket of the client's side takes the SYN that comes back: the connection waits, and harms nobody else.
-    let proxy = hosts.proxy(&format!("handshake = \"accept-first\"\n{clients}"), "");
+    let proxy = hosts
+        .proxy(&format!("handshake = \"accept-first\"\n{clients}"), "[limits]\nconnect_timeout = \"3s\"");
     let before = cpu(proxy.id());
-    let waiting = hosts.ask(Wish::download(300_000)).unwrap();
+    let begun = Instant::now();
+    let mut waiting = hosts.ask(Wish::download(300_000)).unwrap();
     let v6 = Wish { v6: true, ..Wish::download(300_000) };
     assert_eq!(receive(&mut hosts.ask(v6).unwrap(), 300_000, || ()).unwrap(), 300_000);
     thread::sleep(Duration::from_millis(1_200)); // its SYN is repeated after a second
     let shown = proxy.shown();
     assert_eq!(shown.handshakes, 1, "{shown:?}");
     assert!(cpu(proxy.id()) - before < 30, "{} hundredths of a second", cpu(proxy.id()) - before);
-    drop(waiting);
+    // As that of any server that does not answer.
+    waiting.set_read_timeout(Some(PATIENCE / 6)).unwrap();
+    assert_eq!(waiting.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert!(begun.elapsed() < Duration::from_secs(6), "reset after {:?}", begun.elapsed());
+    let shown = proxy.shown();
+    assert_eq!((shown.connections, shown.handshakes), (0, 0), "{shown:?}");
 }
 
 #[test]

@@ -208,3 +208,39 @@ fn abc_follows_its_router() {
         assert_eq!(result.flows[0].dropped_packets, 0);
     }
 }
+
+/// An LTE cell with downloads of one control to users that drive away, for 16 s of which the first four do not count. Returns the
+/// goodput of all, and the largest p95 delay.
+fn drive(users: usize, aqm: &str, cc: &str) -> (f64, f64) {
+    let mut text = format!(
+        "duration = \"16s\"\nwarmup = \"4s\"\n[[link]]\nname = \"wire\"\nfrom = \"server\"\nto = \"mast\"\nrate = \"1Gbit/s\"\n\
+         delay = \"20ms\"\nduplex = true\n[[cell]]\nname = \"cell\"\nhost = \"mast\"\npreset = \"lte\"\n{aqm}\n"
+    );
+    for user in 0..users {
+        let distance = 400 + 120 * user;
+        text += &format!(
+            "[[user]]\nname = \"phone{user}\"\nwaypoints = {{ points = [[{distance}, 0], [1500, 0]], speed = \"10m/s\" }}\n\
+             [[flow]]\nfrom = \"server\"\nto = \"phone{user}\"\ncc = \"{cc}\"\n"
+        );
+    }
+    let result = common::play(&text);
+    let all: Vec<(f64, f64)> = (0..users).map(|flow| figures(&result, flow)).collect();
+    let goodput = all.iter().map(|(goodput, _)| goodput).sum();
+    (goodput, all.iter().map(|(_, delay)| *delay).fold(0.0, f64::max))
+}
+
+#[test]
+fn abc_in_a_cell_has_a_short_queue_at_most_of_cubics_goodput() {
+    for users in [1, 3] {
+        let cubic = drive(users, "", "cubic");
+        // At RLC's buffer, and above it.
+        for aqm in ["aqm = \"abc\"", "aqm = \"abc\"\nsdap = \"drql\""] {
+            let abc = drive(users, aqm, "abc");
+            let shown = format!("{users} users, {aqm}: {abc:.1?}, cubic {cubic:.1?}");
+            assert!(abc.0 >= 0.9 * cubic.0 && abc.1 <= 0.2 * cubic.1, "{shown}");
+        }
+    }
+    // It is the router's work: without it CUBIC's window rules.
+    let (cubic, blind) = (drive(1, "", "cubic"), drive(1, "", "abc"));
+    assert!(blind.1 > 0.5 * cubic.1, "{blind:.1?} and {cubic:.1?}");
+}

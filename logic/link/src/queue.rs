@@ -3,7 +3,7 @@
 //! To add one, write a file beside `codel.rs`, give it a variant here and in `config.rs`, and declare its keys in
 //! `logic/scenario/src/listing/queues.rs`, where `logic/scenario/src/link.rs` reads them.
 
-use ranpace_units::{Bytes, Time};
+use ranpace_units::{Bytes, Span, Time};
 
 use crate::codel::ControlLaw;
 use crate::dual_pi2::DualPi2Law;
@@ -83,6 +83,28 @@ impl<P: Packet> Queue<P> {
     pub(crate) fn on_capacity(&mut self, now: Time, between: impl Fn(Time, Time) -> Bytes) {
         if let Self::Abc(queue) = self {
             queue.on_capacity(now, between);
+        }
+    }
+
+    /// Whether [`Self::on_slot`] makes a difference.
+    #[inline]
+    pub fn wants_slots(&self) -> bool {
+        matches!(self, Self::Abc(_))
+    }
+
+    /// Tells a queue that goes by the capacity of its bearer of a slot of this length that served it: the slot could have carried
+    /// `egress`. `is_idle` says that it left nothing to be sent, here or further on.
+    #[inline]
+    pub fn on_slot(&mut self, now: Time, length: Span, egress: Bytes, is_idle: bool) {
+        if let Self::Abc(queue) = self {
+            queue.on_slot(now, length, egress, is_idle);
+        }
+    }
+
+    /// The bearer's capacity is no longer known: it is in another cell now.
+    pub fn forget_slots(&mut self) {
+        if let Self::Abc(queue) = self {
+            queue.forget_slots();
         }
     }
 

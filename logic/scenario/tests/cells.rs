@@ -261,7 +261,18 @@ const REFUSED: &[(&str, &str)] = &[
         "C aqm = { kind = \"codel\", limit = \"1KB\" }",
         "f.toml:10:25: unknown key \"limit\" in aqm of [[cell]]; ...",
     ),
-    ("C aqm = \"abc\"", "f.toml:10:7: aqm: abc needs a link's capacity, which a bearer does not know"),
+    (
+        "C aqm_up = \"abc\"",
+        "f.toml:10:10: aqm_up: abc needs to know what a slot can carry, which a phone does not; it is for the downlink",
+    ),
+    (
+        "C aqm = { kind = \"abc\", form = \"authors\" }",
+        "f.toml:10:7: aqm: form \"authors\" counts the opportunities of a trace; a bearer has \"capacity\"",
+    ),
+    (
+        "C aqm = \"abc\"\nsdap = \"drql\"\nqfi_per_flow = true",
+        "f.toml:10:7: aqm: abc shares a bearer's capacity among no queues: give each flow a bearer, not a QFI",
+    ),
     ("U position = [1]", "f.toml:12:12: position: expected two or three coordinates in metres, found 1"),
     (
         "U position = [nan, 0]",

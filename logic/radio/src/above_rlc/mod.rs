@@ -321,6 +321,10 @@ impl<P: Packet> Stages<P> {
         self.slot = slot.max(Span::from_nanos(1));
         self.carried_at = now;
         let refused = core::mem::take(&mut self.refused);
+        let is_idle = rest.bytes == 0 && self.is_empty();
+        for qfi in &mut self.qfis {
+            qfi.queue.on_slot(now, self.slot, Bytes::new(egress), is_idle);
+        }
         match &mut self.rule {
             Rule::Packets(_) => {}
             Rule::Drql(drql) => drql.on_slot(now, self.slot * HOLD_SLOTS, taken, rest.bytes, refused),
@@ -344,6 +348,7 @@ impl<P: Packet> Stages<P> {
         self.joined.clear();
         (self.carried_at, self.refused) = (now, false);
         for qfi in &mut self.qfis {
+            qfi.queue.forget_slots();
             if let Some((_, pacer)) = &mut qfi.upf {
                 *pacer = Pacer::new();
             }

@@ -217,11 +217,12 @@ proptest! {
     #[test]
     fn no_byte_is_unaccounted_or_stuck(
         config in config(),
-        codel in any::<bool>(),
+        kind in 0..3usize,
         steps in prop::collection::vec((0..3_000_000u64, 0..4u32, 1..1500u64, 0..4_000u64), 1..200),
     ) {
         let limit = Limit::Packets(50);
-        let buffer = if codel { QueueConfig::codel(limit) } else { QueueConfig::drop_tail(limit) };
+        let kinds = [QueueConfig::drop_tail, QueueConfig::codel, QueueConfig::abc];
+        let buffer = kinds[kind](limit);
         let mut stages = Stages::new(config, &buffer, 1);
         let (mut offered, mut sent, mut dropped) = (0, 0, Dropped::default());
         let (mut now, mut rlc) = (Time::ZERO, VecDeque::new());

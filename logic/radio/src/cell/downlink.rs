@@ -176,7 +176,7 @@ impl<P: Packet> Cell<P> {
             let mut content = scratch.content.pop().unwrap_or_default();
             let observer = &mut UserObserver { listener, user, direction: Direction::Downlink };
             let padding = member.rlc.fill(now, Direction::Downlink, size.bytes(), &mut content, observer);
-            if member.rlc.is_staged() {
+            if member.rlc.wants_slots() {
                 // The user could have had what nobody wanted, too.
                 let count = u64::from(units.count()).max(1);
                 let egress = size.bytes() * (count + left) / count;

@@ -222,9 +222,9 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
-    /// Tells the stages above RLC of a slot that carried data of this bearer, and could have carried `egress`.
+    /// Tells the downlink's queues that wish to know of a slot that carried data of this bearer, and could have carried `egress`.
     pub fn on_slot(&mut self, now: Time, slot: Span, egress: Bytes) {
-        if self.downlink.is_staged() {
+        if self.downlink.wants_slots() {
             self.downlink.on_slot(now, slot, egress);
         }
     }

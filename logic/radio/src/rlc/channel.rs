@@ -159,7 +159,12 @@ impl<P: Packet> Channel<P> {
     pub fn refill(&mut self, now: Time, observer: &mut impl Observer<P>) {
         each!(self, channel => channel.refill(now, observer));
     }
-    /// Tells the stages above RLC of a slot of length `slot` that carried data of this channel, and could have carried `egress`.
+    /// Whether [`Self::on_slot`] makes a difference.
+    #[inline]
+    pub fn wants_slots(&self) -> bool {
+        each!(self, channel => channel.wants_slots())
+    }
+    /// Tells the queues of a slot of length `slot` that carried data of this channel, and could have carried `egress`.
     pub fn on_slot(&mut self, now: Time, slot: Span, egress: Bytes) {
         each!(self, channel => channel.on_slot(now, slot, egress));
     }

@@ -31,6 +31,10 @@ macro_rules! reports {
         pub fn is_staged(&self) -> bool {
             self.stream.is_staged()
         }
+        /// Transmitter: whether a queue goes by what slots carry.
+        pub fn wants_slots(&self) -> bool {
+            self.stream.wants_slots()
+        }
         /// Transmitter: bytes that wait above RLC.
         pub fn waiting_above(&self) -> Bytes {
             self.stream.waiting_above()
@@ -39,7 +43,7 @@ macro_rules! reports {
         pub fn refill(&mut self, now: ranpace_units::Time, observer: &mut impl crate::rlc::Observer<P>) {
             self.stream.refill(now, observer);
         }
-        /// Transmitter: tells the stages above RLC of a slot that could have carried `egress` of this channel.
+        /// Transmitter: tells its queues of a slot that could have carried `egress` of this channel.
         pub fn on_slot(&mut self, now: ranpace_units::Time, slot: ranpace_units::Span, egress: Bytes) {
             self.stream.on_slot(now, slot, egress);
         }

@@ -151,10 +151,18 @@ impl<P: Packet> Stream<P> {
         });
     }
 
-    /// Tells the stages above of a slot that carried data of this channel, or could have carried `egress`.
+    /// Whether [`Self::on_slot`] makes a difference.
+    #[inline]
+    pub fn wants_slots(&self) -> bool {
+        self.is_staged() || self.buffer.wants_slots()
+    }
+
+    /// Tells the stages above, and a buffer that goes by the capacity, of a slot that carried data of this channel, or could have
+    /// carried `egress`.
     pub fn on_slot(&mut self, now: Time, slot: Span, egress: Bytes) {
         let rest = self.occupancy();
         let sent = self.counters.sent.bytes;
+        self.buffer.on_slot(now, slot, egress, rest.bytes == 0);
         let Some(above) = &mut self.above else { return };
         let taken = sent - core::mem::replace(&mut above.sent, sent);
         above.stages.on_slot(now, slot, egress.get(), taken.get(), rest);
@@ -357,6 +365,7 @@ impl<P: Packet> Stream<P> {
         if let Some(above) = &mut self.above {
             above.stages.restart(now);
         }
+        self.buffer.forget_slots();
         if !keep {
             self.drop_range(now, 0, u64::MAX, DropCause::Reset, observer);
         }

@@ -93,6 +93,12 @@ impl<P: Packet> User<P> {
         self.bearers.iter().any(|bearer| bearer.channel(Direction::Downlink).is_staged())
     }
 
+    /// Whether a bearer's downlink queues go by what slots carry.
+    #[inline]
+    pub fn wants_slots(&self) -> bool {
+        self.bearers.iter().any(|bearer| bearer.channel(Direction::Downlink).wants_slots())
+    }
+
     /// Whether packets wait above RLC.
     pub fn is_waiting_above(&self) -> bool {
         self.bearers.iter().any(Bearer::is_waiting_above)
@@ -105,7 +111,7 @@ impl<P: Packet> User<P> {
         }
     }
 
-    /// Tells the stages above RLC of a downlink slot of length `slot`, which carried `content` and could have carried `egress`.
+    /// Tells the bearers' queues of a downlink slot of length `slot`, which carried `content` and could have carried `egress`.
     pub fn on_slot(&mut self, now: Time, slot: Span, egress: Bytes, content: &[UserPdu]) {
         for (bearer, index) in self.bearers.iter_mut().zip(0..=u8::MAX) {
             let others = content.iter().filter(|part| part.bearer != index).map(|part| part.pdu.size()).sum();

@@ -1,6 +1,7 @@
 //! The settings of bearers: in `[[cell]]` for all its users, in `[[user]]`, and in each table of `bearers`.
 
-use ranpace_link::{Limit, QueueConfig};
+use ranpace_link::{AbcForm, Limit, QueueConfig};
+use ranpace_phy::Direction;
 use ranpace_radio::above_rlc::{Room, StagesConfig};
 use ranpace_radio::rlc::{BearerConfig, Config, Timers};
 
@@ -44,12 +45,12 @@ pub(super) fn read(section: &mut Section<'_>, table: &str, bearer: &mut BearerCo
     }
     let limit = section.find(&keys::BUFFER).and_then(|field| read_limit(&field));
     let limit_up = section.find(&keys::BUFFER_UP).and_then(|field| read_limit(&field)).or(limit);
-    for (key, what, limit, direction) in [
-        (&keys::AQM, "in aqm of ", limit, &mut bearer.downlink),
-        (&keys::AQM_UP, "in aqm_up of ", limit_up, &mut bearer.uplink),
+    for (key, limit, direction, side) in [
+        (&keys::AQM, limit, Direction::Downlink, &mut bearer.downlink),
+        (&keys::AQM_UP, limit_up, Direction::Uplink, &mut bearer.uplink),
     ] {
         let field = section.find(key);
-        read_buffer(field.as_ref(), &format!("{what}{table}"), limit, direction);
+        read_buffer(field.as_ref(), &format!("in {} of {table}", key.name), limit, (direction, side));
     }
 }
 
@@ -78,10 +79,24 @@ fn read_room(field: &Field<'_>) -> Option<Option<Room>> {
 }
 
 /// Sets the buffer of one direction: its size is kept if only its queue management is written, and vice versa.
-fn read_buffer(aqm: Option<&Field<'_>>, what: &str, limit: Option<Limit>, direction: &mut Config) {
-    let size = limit.unwrap_or(limit_of(&direction.buffer));
-    let aqm = aqm.and_then(|field| read_aqm(field, what, size));
-    match (aqm, &mut direction.buffer) {
+fn read_buffer(
+    aqm: Option<&Field<'_>>,
+    what: &str,
+    limit: Option<Limit>,
+    (direction, side): (Direction, &mut Config),
+) {
+    let size = limit.unwrap_or(limit_of(&side.buffer));
+    let aqm = aqm.and_then(|field| {
+        let queue = read_queue_of(field, what, Some(size))?;
+        match abc_is_refused(&queue, direction, side) {
+            None => Some(queue),
+            Some(reason) => {
+                field.error(reason);
+                None
+            }
+        }
+    });
+    match (aqm, &mut side.buffer) {
         (Some(queue), place) => *place = queue,
         (
             None,
@@ -96,14 +111,18 @@ fn read_buffer(aqm: Option<&Field<'_>>, what: &str, limit: Option<Limit>, direct
     }
 }
 
-/// Reads a bearer's queue. ABC's router would never brake there.
-fn read_aqm(field: &Field<'_>, what: &str, size: Limit) -> Option<QueueConfig> {
-    let queue = read_queue_of(field, what, Some(size))?;
-    if matches!(queue, QueueConfig::Abc { .. }) {
-        field.error("abc needs a link's capacity, which a bearer does not know");
-        return None;
+/// Why a bearer cannot have this queue: ABC's router needs to know what the bearer's slots carry, for one queue.
+fn abc_is_refused(queue: &QueueConfig, direction: Direction, side: &Config) -> Option<&'static str> {
+    let QueueConfig::Abc { form, .. } = queue else { return None };
+    if direction == Direction::Uplink {
+        Some("abc needs to know what a slot can carry, which a phone does not; it is for the downlink")
+    } else if *form == AbcForm::Authors {
+        Some("form \"authors\" counts the opportunities of a trace; a bearer has \"capacity\"")
+    } else if side.above.is_some_and(|above| above.qfi_per_flow) {
+        Some("abc shares a bearer's capacity among no queues: give each flow a bearer, not a QFI")
+    } else {
+        None
     }
-    Some(queue)
 }
 
 fn limit_of(queue: &QueueConfig) -> Limit {

@@ -464,12 +464,16 @@ pub(super) const BUFFER_UP: Key<Own> = Key {
 };
 pub(super) const AQM: Key<Table> = Key {
     name: "aqm",
-    kind: Table("as a link's `queue`, without `limit`, but not `\"abc\"`"),
+    kind: Table("as a link's `queue`, without `limit`"),
     default: Open(""),
     about: "queue management at the base station: `\"droptail\"`, `{ kind = \"codel\", target = \"20ms\" }`",
 };
-pub(super) const AQM_UP: Key<Table> =
-    Key { name: "aqm_up", kind: Table("as `aqm`"), default: Open(""), about: "queue management at the user" };
+pub(super) const AQM_UP: Key<Table> = Key {
+    name: "aqm_up",
+    kind: Table("as `aqm`, but not `\"abc\"`"),
+    default: Open(""),
+    about: "queue management at the user",
+};
 pub(super) const DISCARD: Key<WordOr<Duration>> = Key {
     name: "discard",
     kind: WordOr("never", Within(LEAST_SPAN..=MOST_TIMER)),

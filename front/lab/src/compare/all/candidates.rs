@@ -31,8 +31,8 @@ impl Needs {
 pub enum Place {
     /// Over any path.
     Anywhere,
-    /// Links, not cells.
-    Links,
+    /// Downloads, over links and in cells.
+    Down,
     /// Downloads in a cell.
     CellDown,
     /// Uploads in a cell.
@@ -125,7 +125,8 @@ pub const CANDIDATES: &[Candidate] = &[
     },
     Candidate {
         queue: ["kind = \"abc\""; 2],
-        ..control("abc").with_receiver().with_network("ABC router", Place::Links, "")
+        bearer: "aqm = \"abc\"",
+        ..control("abc").with_receiver().with_network("ABC router", Place::Down, "")
     },
     control("sprout").of_datagrams(),
     control("verus").of_datagrams(),
@@ -134,6 +135,7 @@ pub const CANDIDATES: &[Candidate] = &[
     control("dcic").with_receiver().with_radio(MODEM, Place::CellDown),
     control("cqic-s").with_receiver().with_radio(MODEM, Place::CellDown),
     control("pbe").with_receiver().with_radio(DECODER, Place::CellDown),
+    control("pbe:source=edge").with_radio(REPORTS, Place::CellDown),
     control("sigma").with_radio(MODEM, Place::CellUp),
     control("xtcp").with_radio(MODEM, Place::CellUp),
     control("newreno+meld-me").with_radio(REPORTS, Place::CellDown),

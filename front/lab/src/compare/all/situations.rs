@@ -136,8 +136,8 @@ impl Situation {
     pub fn suits(&self, candidate: &Candidate) -> bool {
         match (candidate.place, self.kind) {
             (_, Kind::Short) if !candidate.reliable => false,
-            (Place::Anywhere, _) | (Place::Links, Kind::Link | Kind::Beside) => true,
-            (Place::CellDown, Kind::CellDown | Kind::Short | Kind::Call) => true,
+            (Place::Anywhere, _) | (Place::Down, Kind::Link | Kind::Beside) => true,
+            (Place::Down | Place::CellDown, Kind::CellDown | Kind::Short | Kind::Call) => true,
             (Place::CellUp, Kind::CellUp) => true,
             _ => false,
         }

@@ -48,8 +48,8 @@ fn config() -> impl Strategy<Value = Config> {
     });
     let limit =
         prop_oneof![Just(Limit::Unlimited), (0..100_000u64).prop_map(|b| Limit::Bytes(Bytes::new(b)))];
-    let buffer = (limit, any::<bool>()).prop_map(|(limit, codel)| {
-        if codel { QueueConfig::codel(limit) } else { QueueConfig::drop_tail(limit) }
+    let buffer = (limit, 0..3usize).prop_map(|(limit, kind)| {
+        [QueueConfig::drop_tail, QueueConfig::codel, QueueConfig::abc][kind](limit)
     });
     let discard = prop::option::of((0..100u64).prop_map(Span::from_millis));
     let mode = prop_oneof![Just(Mode::Acknowledged), Just(Mode::Unacknowledged)];
@@ -87,6 +87,7 @@ fn play(config: &Config, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 if let Some(pdu) = channel.build(now, Bytes::new(grant), &mut log) {
                     prop_assert!(pdu.size() <= Bytes::new(grant) && pdu.payload() > Bytes::ZERO);
                     air.push(pdu);
+                    channel.on_slot(now, Span::from_millis(1), Bytes::new(grant));
                 }
             }
             Step::Receive(n) if n < air.len() => channel.on_received(now, air.remove(n), &mut log),
