@@ -13,6 +13,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
+use futures_util::SinkExt as _;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{StatusCode, Uri};
 use ranpace_lab::TraceLibrary;
@@ -24,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::about::about;
 use crate::gate::{Gate, HEADERS};
+use crate::handle::{Event, Handle, Joined, Viewer};
 use crate::live::address::Address;
 use crate::live::source::{self, Source};
 use crate::page::{ASSETS, Asset};
@@ -33,7 +35,7 @@ use crate::protocol::{
     Action, Attach, Build, Checked, Edit, Message, NewSession, ScenarioText, ServerInfo, Session, Subject,
 };
 use crate::results::{self, Form};
-use crate::session::{Event, Handle, Joined, Viewer, prepare};
+use crate::session::prepare;
 use crate::sessions::Sessions;
 use crate::{catalogue, compose, gallery, limits};
 
@@ -452,11 +454,8 @@ async fn watch(mut socket: WebSocket, handle: Handle, viewer: Viewer) {
     if let Ended::Run(detail) = ended {
         let gone = serde_json::to_string(&Message::Gone { detail }).unwrap_or_default(); // a text always becomes JSON
         let reason = CloseFrame { code: close_code::NORMAL, reason: "the run is gone".into() };
-        for packet in [Packet::Text(gone.into()), Packet::Close(Some(reason))] {
-            if send(&mut socket, packet).await.is_err() {
-                return;
-            }
-        }
+        // The viewer may have gone meanwhile.
+        let _ = send(&mut socket, [Packet::Text(gone.into()), Packet::Close(Some(reason))]).await;
     }
 }
 
@@ -468,8 +467,15 @@ enum Ended {
     Run(String),
 }
 
-async fn send(socket: &mut WebSocket, packet: Packet) -> Result<(), Ended> {
-    match tokio::time::timeout(PATIENCE, socket.send(packet)).await {
+/// Sends packets together.
+async fn send(socket: &mut WebSocket, packets: impl IntoIterator<Item = Packet>) -> Result<(), Ended> {
+    let all = async {
+        for packet in packets {
+            socket.feed(packet).await?;
+        }
+        socket.flush().await
+    };
+    match tokio::time::timeout(PATIENCE, all).await {
         Ok(Ok(())) => Ok(()),
         _ => Err(Ended::Viewer),
     }
@@ -482,10 +488,8 @@ async fn follow(socket: &mut WebSocket, handle: &Handle) -> Ended {
             Err(refusal) => return Ended::Run(refusal.problem.detail),
         };
         let packets = std::iter::once(Packet::Text(session)).chain(frames.into_iter().map(Packet::Binary));
-        for packet in packets {
-            if let Err(ended) = send(socket, packet).await {
-                return ended;
-            }
+        if let Err(ended) = send(socket, packets).await {
+            return ended;
         }
         loop {
             let event = tokio::select! {
@@ -495,14 +499,13 @@ async fn follow(socket: &mut WebSocket, handle: &Handle) -> Ended {
                     Some(Ok(_)) => continue,
                 },
             };
-            let packet = match event {
-                Ok(Event::Text(text)) => Packet::Text(text),
-                Ok(Event::Frame(frame)) => Packet::Binary(frame),
+            let news = match event {
+                Ok(Event::News(news)) => news,
                 // It begins anew, or this viewer is too far behind.
                 Ok(Event::Again) | Err(RecvError::Lagged(_)) => break,
                 Err(RecvError::Closed) => return Ended::Run("the run has ended".to_owned()),
             };
-            if let Err(ended) = send(socket, packet).await {
+            if let Err(ended) = send(socket, news.iter().cloned()).await {
                 return ended;
             }
         }

@@ -13,6 +13,7 @@ mod frame;
 mod gallery;
 mod gate;
 mod grid;
+mod handle;
 mod limits;
 mod live;
 mod page;

@@ -14,10 +14,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use axum::extract::ws::Message as Packet;
 use ranpace_network::{Column, Series};
 use tokio::sync::broadcast;
 
 use crate::frame::{Frame, Kind};
+use crate::handle::{BACKLOG, Command, Event, Handle, Joined, NOT_YET_WATCHED, UNWATCHED, packet, text_of};
 use crate::live::reading::{MOST, Reading};
 use crate::live::source::Source;
 use crate::problem::Refusal;
@@ -25,7 +27,6 @@ use crate::protocol::{
     ColumnAbout, FlowAbout, GridAbout, GridLane, Message, Phase, PlayState, ScenarioAbout, Session, Speed,
     Subject, UserAbout,
 };
-use crate::session::{BACKLOG, Command, Event, Handle, Joined, NOT_YET_WATCHED, UNWATCHED, text_of};
 
 /// Time between two readings: ten a second.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -148,7 +149,7 @@ impl Live {
                 Err(problem) => {
                     if self.problem != problem {
                         self.problem = problem;
-                        self.send_message(&Message::State(self.state()));
+                        self.publish(vec![packet(&Message::State(self.state()))]);
                     }
                 }
             },
@@ -210,11 +211,13 @@ impl Live {
         is_new |= about != self.about || lanes != self.lanes.len();
         self.about = about;
         let was = std::mem::take(&mut self.problem);
+        let mut news = Vec::new();
         if is_new || !was.is_empty() {
-            self.send_message(&Message::Session(Box::new(self.session())));
+            news.push(packet(&Message::Session(Box::new(self.session()))));
         }
-        self.frames(rows).into_iter().for_each(|frame| drop(self.events.send(Event::Frame(frame))));
-        self.send_message(&Message::State(self.state()));
+        news.extend(self.frames(rows).into_iter().map(Packet::Binary));
+        news.push(packet(&Message::State(self.state())));
+        self.publish(news);
     }
 
     /// The flows that are shown when these are there now: those, and some that ended lately.
@@ -247,9 +250,9 @@ impl Live {
         let _ = self.events.send(Event::Again);
     }
 
-    fn send_message(&self, message: &Message) {
+    fn publish(&self, news: Vec<Packet>) {
         // Nobody may be listening.
-        let _ = self.events.send(Event::Text(text_of(message)));
+        let _ = self.events.send(Event::News(news.into()));
     }
 
     fn state(&self) -> PlayState {

@@ -9,23 +9,23 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use axum::extract::ws::Utf8Bytes;
+use axum::extract::ws::Message as Packet;
 use bytes::Bytes;
 use ranpace_lab::{Job, TraceLibrary};
 use ranpace_radio::cell::CellSubscription;
 use ranpace_sim::{Series, SeriesSoFar, Simulation, link_names};
 use ranpace_units::{Span, Time};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::broadcast;
 
 use crate::about::about;
 use crate::compose;
 use crate::frame::{Frame, Kind};
 use crate::grid::{Grid, GridReader};
+use crate::handle::{BACKLOG, Command, Event, Handle, Joined, NOT_YET_WATCHED, UNWATCHED, packet, text_of};
 use crate::limits;
-use crate::live::reading::Reading;
 use crate::problem::Refusal;
 use crate::protocol::{
     Action, ColumnAbout, Edit, Edited, Message, Most, Phase, PlayState, Session, Speed, Subject,
@@ -35,141 +35,12 @@ use crate::protocol::{
 const TICK: Duration = Duration::from_millis(50);
 /// Virtual time between two looks at the clock and the commands. Ours: some milliseconds of work in a busy cell.
 const STEP: Span = Span::from_millis(5);
-/// Time after which a run ends that nobody watches, and that nobody has watched yet. Ours: a page that is loaded again comes back.
-pub const UNWATCHED: Duration = Duration::from_secs(10);
-/// See [`UNWATCHED`].
-pub const NOT_YET_WATCHED: Duration = Duration::from_secs(30);
 /// Time between two looks whether a run that waits is still watched.
 const IDLE: Duration = Duration::from_millis(500);
-/// Messages that a viewer may be behind, before it begins anew.
-pub const BACKLOG: usize = 128;
 /// Slowest and fastest speed.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1_000.0;
 /// Time over which the speed that is reached is measured.
 const MEASURED: Duration = Duration::from_millis(500);
-
-/// What a run publishes to its viewers.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// A message.
-    Text(Utf8Bytes),
-    /// A frame.
-    Frame(Bytes),
-    /// The rows begin anew: the viewer joins again.
-    Again,
-}
-
-/// What a viewer gets when it joins: everything so far, and then the events.
-#[derive(Debug)]
-pub struct Joined {
-    /// The session's message.
-    pub session: Utf8Bytes,
-    /// Frames of all rows so far.
-    pub frames: Vec<Bytes>,
-    /// What follows.
-    pub events: broadcast::Receiver<Event>,
-}
-
-/// Where an answer goes.
-pub type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
-
-/// What a run, or a live source, is asked.
-#[derive(Debug)]
-pub enum Command {
-    /// Play, pause, step, jump.
-    Control(Action, Answer<PlayState>),
-    /// Change the scenario.
-    Edit(Edit, Answer<Edited>),
-    /// Say what it is.
-    Describe(Answer<Session>),
-    /// Give the scenario's text.
-    Text(Answer<String>),
-    /// Give the rows of a flow, link or user.
-    Table(Subject, String, Answer<Series>),
-    /// Let a viewer in.
-    Join(Answer<Joined>),
-    /// A live source has answered.
-    Read(Box<Result<Reading, String>>),
-    /// End.
-    End,
-}
-
-/// A running session, for those who ask it.
-#[derive(Clone, Debug)]
-pub struct Handle {
-    commands: Sender<Command>,
-    viewers: Arc<AtomicUsize>,
-}
-
-/// A viewer, counted until this is dropped.
-#[derive(Debug)]
-pub struct Viewer(Arc<AtomicUsize>);
-
-impl Drop for Viewer {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Handle {
-    /// For those who ask what takes the other end of `commands`.
-    pub fn new(commands: Sender<Command>, viewers: Arc<AtomicUsize>) -> Self {
-        Self { commands, viewers }
-    }
-
-    async fn ask<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Result<T, Refusal> {
-        let gone = || Refusal::not_found("the run is gone: it ended, or nobody watched it");
-        let (answer, answered) = oneshot::channel();
-        self.commands.send(command(answer)).map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
-    }
-
-    /// Plays, pauses, steps, jumps.
-    pub async fn control(&self, action: Action) -> Result<PlayState, Refusal> {
-        self.ask(|answer| Command::Control(action, answer)).await
-    }
-
-    /// Changes the scenario from now on.
-    pub async fn edit(&self, edit: Edit) -> Result<Edited, Refusal> {
-        self.ask(|answer| Command::Edit(edit, answer)).await
-    }
-
-    /// What it is, and where.
-    pub async fn describe(&self) -> Result<Session, Refusal> {
-        self.ask(Command::Describe).await
-    }
-
-    /// The scenario with all changes.
-    pub async fn text(&self) -> Result<String, Refusal> {
-        self.ask(Command::Text).await
-    }
-
-    /// The rows so far of a flow, a link or a user.
-    pub async fn table(&self, of: Subject, name: String) -> Result<Series, Refusal> {
-        self.ask(|answer| Command::Table(of, name, answer)).await
-    }
-
-    /// Everything so far, and what follows.
-    pub async fn join(&self) -> Result<Joined, Refusal> {
-        self.ask(Command::Join).await
-    }
-
-    /// Counts one more viewer.
-    pub fn enter(&self) -> Viewer {
-        self.viewers.fetch_add(1, Ordering::Relaxed);
-        Viewer(Arc::clone(&self.viewers))
-    }
-
-    /// Viewers now.
-    pub fn viewers(&self) -> usize {
-        self.viewers.load(Ordering::Relaxed)
-    }
-
-    /// Ends the run; it may have ended before.
-    pub fn end(&self) {
-        let _ = self.commands.send(Command::End);
-    }
-}
 
 /// Checks a scenario's text, and prepares it for playing.
 pub fn prepare(text: String, library: &mut TraceLibrary) -> Result<Job, Refusal> {
@@ -266,7 +137,7 @@ impl Engine {
             begun: now,
             published: (now, None),
         };
-        Ok((engine, Handle { commands: sender, viewers }))
+        Ok((engine, Handle::new(sender, viewers)))
     }
 
     /// Plays until it is ended, or nobody watches.
@@ -498,17 +369,21 @@ impl Engine {
             // Viewers join again, and get all rows at once.
             self.send(Event::Again);
         }
+        let mut news = Vec::new();
         if !view.is_quiet {
             let (columns, frames) = view.take_news(job, self.generation);
             if columns {
                 let session = self.session(job, view);
-                self.send_message(&Message::Session(Box::new(session)));
+                news.push(packet(&Message::Session(Box::new(session))));
             }
-            frames.into_iter().for_each(|frame| self.send(Event::Frame(frame)));
+            news.extend(frames.into_iter().map(Packet::Binary));
         }
         let state = self.state(view);
         if self.published.1.as_ref() != Some(&state) {
-            self.send_message(&Message::State(state.clone()));
+            news.push(packet(&Message::State(state.clone())));
+        }
+        if !news.is_empty() {
+            self.send(Event::News(news.into()));
         }
         self.published = (Instant::now(), Some(state));
     }
@@ -516,10 +391,6 @@ impl Engine {
     /// Nobody may be listening.
     fn send(&self, event: Event) {
         let _ = self.events.send(event);
-    }
-
-    fn send_message(&self, message: &Message) {
-        self.send(Event::Text(text_of(message)));
     }
 
     fn state(&self, view: &View<'_>) -> PlayState {
@@ -620,12 +491,6 @@ impl View<'_> {
         }
         frames
     }
-}
-
-/// The text of a message.
-pub fn text_of(message: &Message) -> Utf8Bytes {
-    // Structs of numbers and texts always become JSON.
-    serde_json::to_string(message).unwrap_or_default().into()
 }
 
 /// Times and columns of a run: of its flows, then of its links, then of its users.

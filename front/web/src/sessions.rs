@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ranpace_lab::{Job, TraceLibrary};
 
+use crate::handle::Handle;
 use crate::limits;
 use crate::live::Live;
 use crate::live::address::Address;
@@ -12,7 +13,7 @@ use crate::live::reading::Reading;
 use crate::live::source::Source;
 use crate::problem::Refusal;
 use crate::protocol::Speed;
-use crate::session::{Engine, Handle};
+use crate::session::Engine;
 
 /// The runs, by identifier.
 #[derive(Debug, Default)]

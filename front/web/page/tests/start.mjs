@@ -34,7 +34,7 @@ export async function startLab(ranpace, cwd, folder) {
     server.stderr.on("data", read);
     server.on("exit", (code) => failed(new Error(`ranpace lab ended with ${code}: ${printed}`)));
   });
-  return { address: address.endsWith("/") ? address : `${address}/`, stop: () => server.kill(), printed: () => printed };
+  return { address: address.endsWith("/") ? address : `${address}/`, process: server.pid, stop: () => server.kill(), printed: () => printed };
 }
 
 /** With LAB_DIST=1 the files of dist in place of those that the server was built with: no build of the server between two looks. */
