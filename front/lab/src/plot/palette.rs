@@ -18,6 +18,25 @@ impl Colour {
         format!("#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
     }
 
+    /// The same hue, dark enough to be read on white: a contrast of 4.5 to 1 (WCAG 2.2, criterion 1.4.3).
+    pub(super) fn for_text(self) -> Self {
+        let darken = |colour: &Self| {
+            let part = |part: u8| (u16::from(part) * 9 / 10) as u8;
+            Some(Self(part(colour.0), part(colour.1), part(colour.2)))
+        };
+        let mut shades = core::iter::successors(Some(self), darken).take(32);
+        shades.find(|shade| 1.05 / (shade.luminance() + 0.05) >= 4.5).unwrap_or(Self(0, 0, 0))
+    }
+
+    /// Relative luminance of sRGB, from 0 to 1 (WCAG 2.2).
+    fn luminance(self) -> f64 {
+        let linear = |part: u8| {
+            let share = f64::from(part) / 255.0;
+            if share <= 0.040_45 { share / 12.92 } else { libm::pow((share + 0.055) / 1.055, 2.4) }
+        };
+        0.212_6 * linear(self.0) + 0.715_2 * linear(self.1) + 0.072_2 * linear(self.2)
+    }
+
     fn darker(self) -> Self {
         let part = |part: u8| (u16::from(part) * 55 / 100) as u8;
         Self(part(self.0), part(self.1), part(self.2))
@@ -87,6 +106,16 @@ impl Palette {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_is_dark_enough_and_dark_colours_stay() {
+        for index in 0..19 {
+            let text = Palette::nth(index).for_text();
+            assert!(1.05 / (text.luminance() + 0.05) >= 4.5, "{index}: {}", text.hex());
+        }
+        assert_eq!(Colour(0, 0x72, 0xb2).for_text(), Colour(0, 0x72, 0xb2), "5.2 to 1 already");
+        assert!(Palette::nth(5).for_text() != Colour(0, 0, 0), "the hue is kept");
+    }
 
     #[test]
     fn nineteen_names_have_nineteen_colours() {

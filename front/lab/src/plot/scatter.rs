@@ -35,6 +35,9 @@ pub struct ScatterPlot {
     pub corner: String,
 }
 
+/// Size of labels in pixels.
+const LABEL: f64 = 12.0;
+
 /// A rectangle in units of the grid: left, top, right, bottom.
 pub(super) type Area = (f64, f64, f64, f64);
 
@@ -91,18 +94,22 @@ impl ScatterPlot {
                 taken.push(around((x, y), 12.0));
                 centres.push((cloud, (f64::from(x), f64::from(y))));
             }
+            // Labels in a crowd have the fewest free places: they come first.
+            let all: Vec<(f64, f64)> = centres.iter().map(|(_, centre)| *centre).collect();
+            centres.sort_by_key(|(_, centre)| core::cmp::Reverse(neighbours(*centre, &all)));
             for (cloud, centre) in centres {
                 // Bold, and possibly in a font wider than Arial: a label must not cover its dot.
-                let width = 1.25 * text_width(&cloud.label, 13.0) + 6.0;
-                let size = (width * f64::from(FINE), 17.0 * f64::from(FINE));
+                let width = 1.25 * text_width(&cloud.label, LABEL) + 6.0;
+                let size = (width * f64::from(FINE), (LABEL + 4.0) * f64::from(FINE));
+                let label = cloud.colour.for_text();
                 let area = place(centre, size, limits, &taken);
                 let middle = ((area.0 + area.2) / 2.0, (area.1 + area.3) / 2.0);
                 if let Some(near) = leader(centre, &area) {
                     let line = vec![(centre.0 as i32, centre.1 as i32), (near.0 as i32, near.1 as i32)];
-                    root.draw(&PathElement::new(line, stroke(cloud.colour, 0.5)))?;
+                    root.draw(&PathElement::new(line, stroke(label, 1.0)))?;
                     taken.extend(along(centre, near).map(|(x, y)| around((x as i32, y as i32), 3.0)));
                 }
-                let style = bold(text(13.0, cloud.colour.rgb(), HPos::Center, VPos::Center));
+                let style = bold(text(LABEL, label.rgb(), HPos::Center, VPos::Center));
                 root.draw(&Text::new(cloud.label.clone(), (middle.0 as i32, middle.1 as i32), style))?;
                 taken.push(area);
             }
@@ -111,11 +118,17 @@ impl ScatterPlot {
     }
 }
 
+/// Number of the points near one, in the reach of a label.
+fn neighbours(at: (f64, f64), all: &[(f64, f64)]) -> usize {
+    let reach = |other: &&(f64, f64)| (other.0 - at.0).abs() < 160.0 && (other.1 - at.1).abs() < 80.0;
+    all.iter().filter(reach).count()
+}
+
 /// Returns the end of the line from a point to its label, if they are far enough apart to need one.
 fn leader(point: (f64, f64), area: &Area) -> Option<(f64, f64)> {
     let near = (point.0.clamp(area.0, area.2), point.1.clamp(area.1, area.3));
     let far = (near.0 - point.0).abs().max((near.1 - point.1).abs());
-    (far > 32.0).then_some(near)
+    (far > 24.0).then_some(near)
 }
 
 /// Points on the way from one to another.
@@ -152,12 +165,16 @@ pub(super) fn place(point: (f64, f64), size: (f64, f64), limits: Area, taken: &[
         (-0.9, -0.9),
         (0.9, 0.9),
         (-0.9, 0.9),
+        (0.5, -0.95),
+        (-0.5, -0.95),
+        (0.5, 0.95),
+        (-0.5, 0.95),
     ];
-    let candidates =
-        [14.0, 22.0, 30.0, 42.0, 60.0, 100.0, 150.0].into_iter().flat_map(|far| ways.map(|way| at(way, far)));
+    let distances = [14.0, 18.0, 22.0, 30.0, 42.0, 60.0, 80.0, 100.0, 125.0, 150.0, 190.0, 240.0];
+    let candidates = distances.into_iter().flat_map(|far| ways.map(|way| (far, at(way, far))));
     let overlap =
         |a: &Area, b: &Area| (a.2.min(b.2) - a.0.max(b.0)).max(0.0) * (a.3.min(b.3) - a.1.max(b.1)).max(0.0);
-    let cost = |area: &Area| {
+    let cost = |(far, area): &(f64, Area)| {
         let outside = size.0 * size.1 - overlap(area, &limits);
         let covered: f64 = taken.iter().map(|other| overlap(area, other)).sum();
         // Crossing another label with a line is as bad as covering a part of it.
@@ -167,10 +184,11 @@ pub(super) fn place(point: (f64, f64), size: (f64, f64), limits: Area, taken: &[
         };
         let crossed =
             leader(point, area).map_or(0, |near| along(point, near).filter(|at| inside(*at)).count());
-        covered + 10.0 * outside + 100.0 * crossed as f64
+        // Distance costs something, too: among free places rounding would decide otherwise, and labels would be far from their points.
+        covered + 10.0 * outside + 100.0 * crossed as f64 + 2.0 * far
     };
-    // The first of equals is the nearest.
-    candidates.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(at(ways[0], 14.0))
+    let best = candidates.min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    best.map_or(at(ways[0], 14.0), |(_, area)| area)
 }
 
 #[cfg(test)]
@@ -191,6 +209,17 @@ mod tests {
                 assert!(apart, "{area:?} {other:?}");
             }
             taken.push(area);
+        }
+    }
+
+    #[test]
+    fn a_label_stays_beside_its_point_where_there_is_room() {
+        let limits = (112.0, 104.0, 1_964.0, 1_356.0);
+        for at in 0..200u32 {
+            // Positions whose sums are not exact, as those of a plot.
+            let point = (300.0 + 7.31 * f64::from(at), 250.0 + 4.77 * f64::from(at));
+            let area = place(point, (187.3, 32.0), limits, &[around((point.0 as i32, point.1 as i32), 12.0)]);
+            assert!(leader(point, &area).is_none(), "{point:?}: {area:?}");
         }
     }
 

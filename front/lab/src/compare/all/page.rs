@@ -173,7 +173,7 @@ impl Survey {
             front.sort_by(|a, b| a.0.total_cmp(&b.0));
             let plot = ScatterPlot {
                 frame: Frame {
-                    size: (900, 560),
+                    size: (1000, 720),
                     title: format!("Goodput against p95 delay, {title}"),
                     alt: format!("Scatter plot of goodput against delay relative to CUBIC, {title}"),
                 },
