@@ -168,6 +168,25 @@ fn trace_in_real_time_delivers_its_rate() {
 }
 
 #[test]
+fn a_single_packet_has_the_delay_that_was_recorded_under_light_load() {
+    let Some(_turn) = rights() else { return };
+    let recorded = "trace = \"./heavy\"\nlight = \"./light\"\nlight_timer = \"20ms\"\ndelay = \"1ms\"";
+    let scenario = LINK.replace("rate = \"100Mbit/s\"\ndelay = \"20ms\"", recorded);
+    assert_ne!(scenario, LINK);
+    let folder = folder_with(&scenario);
+    // Under heavy load an opportunity comes in each millisecond, so that without the other recording an echo takes 4 ms at most.
+    let heavy: String = (1..=100).map(|ms| format!("{ms}\n")).collect();
+    fs::write(folder.path().join("heavy"), heavy).unwrap();
+    fs::write(folder.path().join("light"), "0 30 0 1\n50 30 0 1\n100 30 0 1\n").unwrap();
+    let mut emulation = Emulation::start_with(folder, ":", &[]);
+    let (least, most) = (Duration::from_millis(62), Duration::from_millis(63));
+    let shortest = shortest_echo(&emulation, "phone", ("server", v4(0)), Duration::from_millis(29), most);
+    assert!(shortest >= least && shortest < most + Duration::from_millis(2), "{shortest:?}");
+    let (status, ..) = emulation.end();
+    assert!(matches!(status, Some(0 | 99)), "{status:?}");
+}
+
+#[test]
 fn a_fast_fixed_link_does_not_wake_the_loop_for_each_packet() {
     let Some(_turn) = rights() else { return };
     let fast = LINK.replace("rate = \"100Mbit/s\"", "rate = \"500Mbit/s\"");
