@@ -10,52 +10,8 @@ use std::path::Path;
 use std::process::Command;
 
 use emulation::{
-    Emulation, content, folder_with, output, program, rights, say_skipped, transferred, until, v4,
+    EDGE, Emulation, content, folder_with, output, program, rights, say_skipped, transferred, until, v4,
 };
-
-/// A server, an edge, and a phone in an LTE cell of 16 Mbit/s; the phone opens connections.
-const SCENARIO: &str = r#"
-duration = "8s"
-sample = "100ms"
-
-[[link]]
-name = "core"
-from = "server"
-to = "edge"
-rate = "1Gbit/s"
-delay = "10ms"
-duplex = true
-
-[[link]]
-name = "backhaul"
-from = "edge"
-to = "mast"
-rate = "1Gbit/s"
-delay = "4ms"
-duplex = true
-
-[[cell]]
-host = "mast"
-preset = "rapid-oai"
-
-[[user]]
-name = "phone"
-
-[[flow]]
-name = "download"
-from = "server"
-to = "phone"
-cc = "cubic"
-opener = "receiver"
-
-[[flow]]
-name = "second"
-from = "server"
-to = "phone"
-cc = "cubic"
-opener = "receiver"
-start = "1s"
-"#;
 
 const PROXY: &str = "[[proxy]]\nname = \"p\"\nhost = \"edge\"\nkind = \"rapid\"\n";
 
@@ -76,12 +32,12 @@ fn real_proxy_shares_the_cell_by_radio_information_and_keeps_its_queue_short() {
         return;
     }
     let (plain, _) = {
-        let folder = folder_with(SCENARIO);
+        let folder = folder_with(EDGE);
         let (_, out, error) = output(folder.path(), &["scenario.toml", "--json"]);
         let parsed: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{error}"));
         (parsed["summary"].clone(), error)
     };
-    let (summary, said) = played(&format!("{SCENARIO}{PROXY}"));
+    let (summary, said) = played(&format!("{EDGE}{PROXY}"));
     let flow = |summary: &serde_json::Value, place: usize, figure: &str| -> f64 {
         let value = &summary["flows"][place];
         figure
@@ -113,7 +69,7 @@ fn a_download_through_the_real_proxy_has_what_it_has_through_the_simulated_one()
         return;
     }
     // 50 Mbit/s, and one connection: whatever keeps its window shut for a moment leaves the radio idle.
-    let (one, _) = SCENARIO.split_once("[[flow]]\nname = \"second\"").unwrap();
+    let (one, _) = EDGE.split_once("[[flow]]\nname = \"second\"").unwrap();
     let cell = "preset = \"lte\"\n\n[[user]]\nname = \"phone\"\nposition = [300, 0]";
     let one = one.replace("preset = \"rapid-oai\"\n\n[[user]]\nname = \"phone\"", cell);
     let folder = folder_with(&format!("{one}{PROXY}"));
@@ -136,8 +92,7 @@ fn programs_cross_the_proxy_and_nothing_is_left_of_it() {
     if program(&["nft"]).is_none() {
         return;
     }
-    let mut emulation =
-        Emulation::start_with(folder_with(&format!("{SCENARIO}{PROXY}")), ":", &["--real-proxy"]);
+    let mut emulation = Emulation::start_with(folder_with(&format!("{EDGE}{PROXY}")), ":", &["--real-proxy"]);
     let process = emulation.process();
     let own = format!("/run/ranpace/{process}");
     until("the proxy answers", || Path::new(&own).join("proxy.sock").exists());
@@ -164,7 +119,7 @@ fn programs_cross_the_proxy_and_nothing_is_left_of_it() {
 
 #[test]
 fn what_a_daemon_cannot_do_is_an_error_that_names_the_key() {
-    let folder = folder_with(&format!("{SCENARIO}[rnis]\ndelay = \"20ms\"\n{PROXY}"));
+    let folder = folder_with(&format!("{EDGE}[rnis]\ndelay = \"20ms\"\n{PROXY}"));
     let (code, _, error) = output(folder.path(), &["scenario.toml", "--real-proxy"]);
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("rnis.delay") && error.contains("without --real-proxy"), "{error}");
@@ -175,7 +130,7 @@ fn what_a_daemon_cannot_do_is_an_error_that_names_the_key() {
 fn real_pep_is_heard_by_the_kernels_mdcc() {
     let Some(_turn) = rights() else { return };
     let scenario =
-        SCENARIO.replace("cc = \"cubic\"", "cc = \"mdcc\"").replace("duration = \"8s\"", "duration = \"5s\"");
+        EDGE.replace("cc = \"cubic\"", "cc = \"mdcc\"").replace("duration = \"8s\"", "duration = \"5s\"");
     let (summary, said) = played(&format!("{scenario}[[pep]]\nhost = \"edge\"\n"));
     assert!(said.contains("radio information: ") && !said.contains("radio information: 0 hints"), "{said}");
     assert!(summary["flows"][0]["cc"].as_str().unwrap().contains("mdcc"), "{summary}");
@@ -212,7 +167,7 @@ fn chromium_loads_a_page_beside_a_download_through_the_real_proxy_and_without_an
     if ["nft", "python3"].iter().any(|name| program(&[name]).is_none()) {
         return;
     }
-    let folder = folder_with(&SCENARIO.replace("duration = \"8s\"", "duration = \"60s\""));
+    let folder = folder_with(&EDGE.replace("duration = \"8s\"", "duration = \"60s\""));
     let write = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content).unwrap();
     write("page.html", PAGE.as_bytes());
     write("picture.bmp", &picture());

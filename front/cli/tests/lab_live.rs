@@ -11,51 +11,12 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use emulation::{Emulation, folder_with, program, rights, until};
+use emulation::{EDGE, Emulation, folder_with, program, rights, until};
 use lab_server::{lab, ranpace, request, terminate};
 use serde_json::{Value, json};
 
-/// A phone in an LTE cell of 16 Mbit/s with a download and a stream, and a proxy at the edge.
-const SCENARIO: &str = r#"
-duration = "60s"
-
-[[link]]
-name = "core"
-from = "server"
-to = "edge"
-rate = "1Gbit/s"
-delay = "10ms"
-duplex = true
-
-[[link]]
-name = "backhaul"
-from = "edge"
-to = "mast"
-rate = "1Gbit/s"
-delay = "4ms"
-duplex = true
-
-[[cell]]
-host = "mast"
-preset = "rapid-oai"
-
-[[user]]
-name = "phone"
-
-[[flow]]
-name = "download"
-from = "server"
-to = "phone"
-cc = "cubic"
-opener = "receiver"
-
-[[flow]]
-name = "stream"
-from = "server"
-to = "phone"
-cc = "cubic"
-opener = "receiver"
-workload = { kind = "paced", rate = "2Mbit/s" }
+/// What makes the second flow of [`EDGE`] a stream, and a proxy at the edge.
+const STREAM_AND_PROXY: &str = r#"workload = { kind = "paced", rate = "2Mbit/s" }
 
 [[proxy]]
 name = "edge"
@@ -134,7 +95,8 @@ fn an_emulation_its_proxy_and_the_cells_rnis_are_watched_with_their_own_figures(
     if program(&["nft"]).is_none() {
         return;
     }
-    let mut emulation = Emulation::start_with(folder_with(SCENARIO), ":", &["--real-proxy", "--workloads"]);
+    let scenario = EDGE.replace("duration = \"8s\"", "duration = \"60s\"") + STREAM_AND_PROXY;
+    let mut emulation = Emulation::start_with(folder_with(&scenario), ":", &["--real-proxy", "--workloads"]);
     let own = format!("/run/ranpace/{}", emulation.process());
     let folder = emulation.folder.path().to_owned();
     let [port] = ports();

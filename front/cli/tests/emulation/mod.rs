@@ -23,6 +23,49 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const LINK: &str = include_str!("../../../../carriers/emulator/tests/scenarios/link.toml");
 /// An LTE cell with ue1 and ue2.
 pub const CELL: &str = include_str!("../../../../carriers/emulator/tests/scenarios/cell.toml");
+/// A server, an edge, and a phone in an LTE cell of 16 Mbit/s; the phone opens connections.
+pub const EDGE: &str = r#"
+duration = "8s"
+sample = "100ms"
+
+[[link]]
+name = "core"
+from = "server"
+to = "edge"
+rate = "1Gbit/s"
+delay = "10ms"
+duplex = true
+
+[[link]]
+name = "backhaul"
+from = "edge"
+to = "mast"
+rate = "1Gbit/s"
+delay = "4ms"
+duplex = true
+
+[[cell]]
+host = "mast"
+preset = "rapid-oai"
+
+[[user]]
+name = "phone"
+
+[[flow]]
+name = "download"
+from = "server"
+to = "phone"
+cc = "cubic"
+opener = "receiver"
+
+[[flow]]
+name = "second"
+from = "server"
+to = "phone"
+cc = "cubic"
+opener = "receiver"
+start = "1s"
+"#;
 
 /// Says that a test, or a part of it, is left out, past the test runner, which hides what passing tests print. Where
 /// RANPACE_NO_SKIP is set, as CI does, the test fails.
