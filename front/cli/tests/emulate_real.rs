@@ -27,6 +27,11 @@ fn played(scenario: &str) -> (serde_json::Value, String) {
 
 #[test]
 fn real_proxy_shares_the_cell_by_radio_information_and_keeps_its_queue_short() {
+    if !cfg!(feature = "kernel") {
+        return say_skipped(
+            "the feature `kernel`: without its control `rapid` the proxy paces, which keeps the queue less short",
+        );
+    }
     let Some(_turn) = rights() else { return };
     if program(&["nft"]).is_none() {
         return;
@@ -64,6 +69,11 @@ fn real_proxy_shares_the_cell_by_radio_information_and_keeps_its_queue_short() {
 
 #[test]
 fn a_download_through_the_real_proxy_has_what_it_has_through_the_simulated_one() {
+    if !cfg!(feature = "kernel") {
+        return say_skipped(
+            "the feature `kernel`: without its control `rapid` the proxy paces, which keeps the queue less short",
+        );
+    }
     let Some(_turn) = rights() else { return };
     if program(&["nft"]).is_none() {
         return;
